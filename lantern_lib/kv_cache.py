@@ -1,0 +1,179 @@
+"""The cache of keys and values: its size, and the memory that is left for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from lantern_lib.hardware import Replica
+from lantern_lib.model_config import ModelConfig
+from lantern_lib.transformer import weight_bytes
+from lantern_lib.units import format_quantity, require_fraction, require_int, require_positive
+
+ReserveFrom = Literal["total", "remainder"]
+
+
+def bytes_per_token(model: ModelConfig) -> float:
+    """Return what one more token adds to the cache while no window is full.
+
+    Parameters
+    ----------
+    model : ModelConfig
+        The shape, with its bytes per cached number.
+
+    Returns
+    -------
+    float
+        Cache of one token over all layers [bytes].
+
+    Notes
+    -----
+    ``2 num_layers num_kv_heads head_dim kv_bytes``: a key and a value, per key-value head, per
+    layer. Query heads play no part. Derived on page A4.
+
+    Examples
+    --------
+    >>> from lantern_lib.model_config import LANTERN_70B
+    >>> bytes_per_token(LANTERN_70B)
+    327680.0
+    """
+    return 2 * model.num_layers * model.num_kv_heads * model.head_dim * model.kv_bytes
+
+
+def bytes_per_sequence(model: ModelConfig, context_len: int) -> float:
+    """Return the cache of one conversation.
+
+    Parameters
+    ----------
+    model : ModelConfig
+        The shape.
+    context_len : int
+        Tokens in the cache [tokens].
+
+    Returns
+    -------
+    float
+        Cache of the conversation; windowed layers stop growing at their window [bytes].
+
+    Raises
+    ------
+    ValueError
+        If `context_len` is not a whole number of 0 or more.
+
+    Examples
+    --------
+    >>> from lantern_lib.model_config import LANTERN_70B
+    >>> bytes_per_sequence(LANTERN_70B, 8192) / 2**30
+    2.5
+    """
+    require_int("context_len", context_len, minimum=0)
+    per_layer = bytes_per_token(model) / model.num_layers
+    windowed = min(context_len, model.sliding_window) if model.sliding_window else context_len
+    full_layers = model.num_layers - model.num_sliding_layers
+    return per_layer * (full_layers * context_len + model.num_sliding_layers * windowed)
+
+
+@dataclass(frozen=True)
+class MemoryBudget:
+    """Where a replica's memory goes [bytes]. The parts add up to ``total_bytes`` unless the model does not fit."""
+
+    model: ModelConfig
+    total_bytes: float
+    weight_bytes: float
+    reserve_bytes: float
+    reserve_from: ReserveFrom
+
+    @property
+    def pool_bytes(self) -> float:
+        """What is left for the cache; 0 when the model does not fit [bytes]."""
+        return max(0.0, self.total_bytes - self.weight_bytes - self.reserve_bytes)
+
+    def conversations(self, context_len: int) -> int:
+        """Return how many whole conversations of one length fit.
+
+        Parameters
+        ----------
+        context_len : int
+            Length of each, the tokens still to be written included [tokens].
+
+        Returns
+        -------
+        int
+            Whole conversations, 0 when the model does not fit [count].
+
+        Raises
+        ------
+        ValueError
+            If `context_len` is not a whole number of 1 or more.
+        """
+        require_int("context_len", context_len, hint="An empty conversation needs no memory.")
+        return int(self.pool_bytes // bytes_per_sequence(self.model, context_len))
+
+    @property
+    def summary(self) -> str:
+        """One line that names the parts and the rule."""
+        parts = (
+            ("total", self.total_bytes),
+            ("weights", self.weight_bytes),
+            ("reserve", self.reserve_bytes),
+            ("cache pool", self.pool_bytes),
+        )
+        amounts = ", ".join(f"{name} {format_quantity(amount, 'GB', 1)}" for name, amount in parts)
+        rule = "all memory" if self.reserve_from == "total" else "what the weights leave"
+        return f"{amounts}; the reserve is a share of {rule}"
+
+
+def memory_budget(
+    model: ModelConfig,
+    replica: Replica,
+    *,
+    reserve: float = 0.1,
+    reserve_from: ReserveFrom = "total",
+    stored_weight_bytes: float | None = None,
+) -> MemoryBudget:
+    """Divide a replica's memory into weights, reserve and cache pool.
+
+    Parameters
+    ----------
+    model : ModelConfig
+        The shape.
+    replica : Replica
+        The machine.
+    reserve : float
+        Share kept free for activations, runtime and fragmentation, in [0, 1) [ratio].
+    reserve_from : {"total", "remainder"}
+        Whether the share is taken from all memory (Lantern's rule) or from what the weights leave.
+    stored_weight_bytes : float, optional
+        Bytes of the weights where you know them better than the shape tells [bytes].
+
+    Returns
+    -------
+    MemoryBudget
+        The parts [bytes].
+
+    Raises
+    ------
+    ValueError
+        If `reserve` is outside [0, 1) or `reserve_from` is neither rule.
+
+    Notes
+    -----
+    The two rules differ by `reserve` times the weights. Never mix them: page A4 walks from one to
+    the other. Real engines reserve by measuring a step, not by a flat share.
+
+    Examples
+    --------
+    >>> from lantern_lib.hardware import H100, Replica
+    >>> from lantern_lib.model_config import LANTERN_70B
+    >>> memory_budget(LANTERN_70B, Replica(H100, tp_size=4)).conversations(8192)
+    54
+    """
+    share = require_fraction("reserve", reserve, "0.1 keeps ten percent free.", zero=True)
+    if reserve_from not in ("total", "remainder"):
+        raise ValueError(f"reserve_from must be 'total' or 'remainder', got {reserve_from!r}.")
+    weights = weight_bytes(model)
+    if stored_weight_bytes is not None:
+        weights = require_positive("stored_weight_bytes", stored_weight_bytes)
+    total = replica.memory_bytes
+    base = total if reserve_from == "total" else max(0.0, total - weights)
+    return MemoryBudget(model, total, weights, share * base, reserve_from)
