@@ -19,6 +19,8 @@ from typing import Any
 from lantern_lib.units import parse_quantity, rounds_to
 
 _PREFIX = "application/papermill.record/"
+# A notebook may hold an object only under a type that ends in +json.
+_RECORD = _PREFIX + "application/vnd.lantern.claim+json"
 
 
 class ClaimError(ValueError):
@@ -259,7 +261,7 @@ def _publish(record: Claim) -> None:
     if get_ipython() is None:
         return
     display(  # type: ignore[no-untyped-call]
-        {_PREFIX + "text/plain": record.printed, _PREFIX + "application/json": asdict(record)},
+        {_PREFIX + "text/plain": record.printed, _RECORD: asdict(record)},
         raw=True,
         metadata={"scrapbook": {"name": f"claim:{record.id}", "mime_prefix": _PREFIX}},
     )

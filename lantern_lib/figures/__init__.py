@@ -1,0 +1,1 @@
+"""Figures of the course: one function per figure, one module per part."""
