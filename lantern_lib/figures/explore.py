@@ -186,8 +186,8 @@ def readout(here: alt.Chart, name: str, field: str, y: int, *, right: bool = Fal
     return mark.encode(x=x, y=alt.value(y), text=f"{field}:N").properties(name=f"readout_{name}")
 
 
-def label(base: alt.Chart, words: str, x: str, y: str, role: Role, **offset: Any) -> alt.Chart:
-    """Return a direct label of a curve, in its role's colour, at the row whose ``label_at`` is true.
+def label(base: alt.Chart, words: str, x: str, y: str, role: Role, at: int, **offset: Any) -> alt.Chart:
+    """Return a direct label of a curve, in its role's colour.
 
     Parameters
     ----------
@@ -199,6 +199,8 @@ def label(base: alt.Chart, words: str, x: str, y: str, role: Role, **offset: Any
         The fields that place it.
     role : Role
         Whose colour it has.
+    at : int
+        The value of `x` it stands at.
     **offset
         ``dx``, ``dy`` and ``align`` of the text mark [pixels].
 
@@ -210,11 +212,11 @@ def label(base: alt.Chart, words: str, x: str, y: str, role: Role, **offset: Any
     Examples
     --------
     >>> from lantern_lib.figures.roles import MEMORY
-    >>> label(alt.Chart(alt.Data(values=[])), "memory", "b", "ms", MEMORY).mark.type
+    >>> label(alt.Chart(alt.Data(values=[])), "memory", "b", "ms", MEMORY, 8).mark.type
     'text'
     """
-    at: alt.Chart = base.transform_filter("datum.label_at")
-    mark: alt.Chart = at.mark_text(
+    row: alt.Chart = base.transform_filter(f"datum.{x} == {at}")
+    mark: alt.Chart = row.mark_text(
         fontSize=12.5, fontWeight=600, fill=role.colour, **({"align": "right", "dy": -8} | offset)
     )
     return mark.encode(x=alt.X(f"{x}:Q"), y=alt.Y(f"{y}:Q"), text=alt.value(words))

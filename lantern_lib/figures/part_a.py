@@ -85,7 +85,7 @@ def phases(model: ModelConfig, replica: Replica, prompt_len: int, output_len: in
             (USER, "Prompt", [prompt, "sent at once"]),
             (ARITHMETIC, "Prefill", ["all tokens in one pass", f"{ttft} in all", "compute-bound"]),
             (MEMORY, "Decode, a loop", ["one token a step", f"{tpot} each", "memory-bound"]),
-            (USER, "Answer", [answer, "that arrive one by one"]),
+            (USER, "Answer", [answer, "one at a time"]),
         ]
         for number, ((x, y), (role, title, rows)) in enumerate(zip(spots, contents, strict=True)):
             with canvas.step(min(number + 1, 3)):

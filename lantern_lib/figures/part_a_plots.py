@@ -54,7 +54,6 @@ def _roofline_rows(model: ModelConfig, context_len: int) -> list[dict[str, Any]]
                     "rate_text": f"{cost.tokens_per_second:,.0f} tokens/s, {1 / cost.total_seconds:.0f} for each user",
                     "limit": min(limit, BATCHES[-1]),
                     "limit_text": f"memory ends at {limit:,}" if limit <= BATCHES[-1] else "",
-                    "label_at": batch == 152,
                 }
             )
     return rows
@@ -118,9 +117,9 @@ def roofline(
         for name, role in (("arithmetic", ARITHMETIC), ("memory", MEMORY), ("step", TOTAL))
     ]
     names = [
-        label(base, "arithmetic", "batch", "arithmetic", ARITHMETIC),
-        label(base, "memory", "batch", "memory", MEMORY, dy=15, align="left"),
-        label(base, "step, with communication", "batch", "step", TOTAL, dy=-10),
+        label(base, "arithmetic", "batch", "arithmetic", ARITHMETIC, 152),
+        label(base, "memory", "batch", "memory", MEMORY, 152, dy=15, align="left"),
+        label(base, "whole step", "batch", "step", TOTAL, 152, dy=-10),
     ]
     top = alt.layer(
         wall,
@@ -132,9 +131,9 @@ def roofline(
         grips(base, 200, grip),
     ).properties(width=WIDTH, height=200)
     rate = base.mark_line(stroke=TOTAL.colour).encode(y=alt.Y("rate:Q", title="tokens per second, all users"))
-    bottom = alt.layer(rate, knob(here, "rate", first=False), readout(here, "rate", "rate_text", 14)).properties(
-        width=WIDTH, height=130
-    )
+    bottom = alt.layer(
+        rate, knob(here, "rate", first=False), readout(here, "rate", "rate_text", 118, right=True)
+    ).properties(width=WIDTH, height=130)
     return (
         alt.vconcat(top, bottom)
         .add_params(card, tp)
@@ -176,7 +175,6 @@ def _budget_rows(model: ModelConfig) -> list[dict[str, Any]]:
                     "shown_full": fits_full or None,
                     "text": f"{fits:,} conversations of {context:,} tokens",
                     "text_full": f"{fits_full:,} with a pair for every head",
-                    "label_at": context == 768,
                 }
             )
     return rows
@@ -217,18 +215,13 @@ def _memory_bars(here: alt.Chart) -> alt.LayerChart:
         .mark_tick(thickness=1, height=26, color=SURFACE, orient="vertical")
         .encode(y=y, x="at:Q")
     )
-    words = layouts.transform_filter("datum.layout == 'shared keys'")
-    names = [
-        words.mark_text(align="left", dx=6, dy=-23, fontSize=12, fontWeight=600, fill=colour).encode(
-            y=y, x=field, text=alt.value(name)
-        )
-        for name, field, colour in (("reserve", "weights:Q", MUTED), ("cache", "start:Q", TOTAL.colour))
-    ]
-    names.append(
-        words.mark_text(align="left", dx=6, dy=-23, fontSize=12, fontWeight=600, fill=MEMORY.colour).encode(
-            y=y, x=alt.datum(0), text=alt.value("weights")
-        )
+    words = layouts.transform_filter("datum.layout == 'shared keys'").mark_text(
+        align="left", dx=6, dy=-23, fontSize=12, fontWeight=600
     )
+    names = [
+        words.encode(y=y, x=alt.datum(0), text=alt.value("weights"), color=alt.value(MEMORY.colour)),
+        words.encode(y=y, x="start:Q", text=alt.value("cache"), color=alt.value(TOTAL.colour)),
+    ]
     return alt.layer(whole, weights, reserve, cache, cuts, *names)
 
 
@@ -286,8 +279,8 @@ def kv_budget(model: ModelConfig, *, context_len: int, accelerator: str = "H100"
     )
     curve = base.mark_line(stroke=TOTAL.colour).encode(y=y)
     names = [
-        label(base, "shared keys and values", "context", "shown", TOTAL, align="left", dx=6, dy=-6),
-        label(base, "a pair for every head", "context", "shown_full", MEMORY, align="left", dx=6, dy=-6),
+        label(base, "shared keys", "context", "shown", TOTAL, 768, align="left", dx=6, dy=-6),
+        label(base, "every head", "context", "shown_full", MEMORY, 8192, dx=-8, dy=8),
     ]
     bottom = alt.layer(
         base.mark_line(stroke=MEMORY.colour, strokeWidth=1.5, strokeDash=[4, 4]).encode(y="shown_full:Q"),
