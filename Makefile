@@ -1,0 +1,72 @@
+# Every target sets up what it needs. All that has to be there is make and Python 3.11 to 3.13.
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/.ready
+HTML := _build/html
+WEEK ?= week1
+
+.DEFAULT_GOAL := help
+.PHONY: help book serve test check unit execute whole lab release student grade format lock vendor clean
+
+help: ## list the targets
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
+
+$(READY): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(0 if (3, 11) <= sys.version_info[:2] <= (3, 13) else "Lantern needs Python 3.11 to 3.13; this is %d.%d. Name another one: make PYTHON=python3.12 ..." % sys.version_info[:2])'
+	@echo "Setting up .venv from requirements.lock (about a minute) ..."
+	@$(PYTHON) -m venv --clear .venv
+	@$(BIN)/python -m pip install --quiet --require-hashes -r requirements.lock
+	@$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e .
+	@touch $@
+
+book: $(READY) ## build the book and print the page to open
+	@$(BIN)/python -m lantern_book build
+
+serve: book ## build the book and serve it on this machine
+	@echo "http://127.0.0.1:8000 (stop with Ctrl-C)"
+	@$(BIN)/python -m http.server --bind 127.0.0.1 --directory $(HTML) 8000
+
+test: check unit execute whole ## everything: style, units, every notebook, a clean build, grading, the browser
+
+check: $(READY) ## style and types
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+
+unit: $(READY) ## fast tests and doctests
+	@$(BIN)/pytest -q -n 2 -m "not book and not grading and not browser"
+
+execute: $(READY) ## execute every page and every solution with papermill
+	@$(BIN)/python -m lantern_book execute --jobs 2
+	@$(BIN)/python -m lantern_book execute --jobs 2 --notebooks solutions/*/*.ipynb
+
+whole: $(READY) ## build the book clean, then its tests, the grading round and the browser
+	@$(BIN)/python -m lantern_book build --clean
+	@$(BIN)/pytest -q -n 2 --dist loadgroup -m "book or grading or browser"
+
+lab: $(READY) ## open the labs in JupyterLab
+	@$(BIN)/jupyter lab --notebook-dir labs
+
+release: $(READY) ## write labs/ from solutions/
+	@$(BIN)/python -m lantern_grading release $(WEEK)
+
+student: $(READY) ## write the archive that students get
+	@$(BIN)/python -m lantern_grading student
+
+grade: $(READY) ## grade a class: make grade COURSE=path/to/course WEEK=week1
+	@test -n "$(COURSE)" || { echo "Say where the course lies: make grade COURSE=path/to/course WEEK=$(WEEK)"; exit 2; }
+	@$(BIN)/python -m lantern_grading grade --course "$(COURSE)" --assignment $(WEEK)
+
+format: $(READY) ## format the code
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+lock: $(READY) ## choose new versions for requirements.lock
+	@$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
+	  --upgrade --all-extras pyproject.toml -o requirements.lock
+
+vendor: $(READY) ## fetch the pinned third-party files of the book again (needs npm)
+	@$(BIN)/python -m lantern_book.refresh_vendor
+
+clean: ## remove what was built
+	@rm -rf _build build *.egg-info .pytest_cache .mypy_cache .ruff_cache
