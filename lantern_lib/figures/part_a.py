@@ -21,8 +21,13 @@ def _both(draw: Callable[[Canvas], None]) -> tuple[Canvas, Canvas]:
     return wide, narrow
 
 
-def legend() -> Diagram:
+def legend(columns: int = 2) -> Diagram:
     """Draw the six roles with their colours and dashes.
+
+    Parameters
+    ----------
+    columns : int
+        Columns of the wide drawing; the narrow one has one [count].
 
     Returns
     -------
@@ -36,10 +41,10 @@ def legend() -> Diagram:
     """
 
     def draw(canvas: Canvas) -> None:
-        columns = 2 if canvas.width == WIDE else 1
-        pitch = canvas.width / columns
+        across = columns if canvas.width == WIDE else 1
+        pitch = canvas.width / across
         for index, role in enumerate(ROLES):
-            x, y = index % columns * pitch, index // columns * 40
+            x, y = index % across * pitch, index // across * 40
             canvas.path(f"M{x + 2:.0f} {y + 20:.0f}h46", role, width=4)
             canvas.text(x + 60, y + 17, role.name, colour=role.colour, bold=True)
             canvas.text(x + 60, y + 33, role.meaning, colour=MUTED, size=12.5)
