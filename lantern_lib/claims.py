@@ -106,7 +106,7 @@ def claim(
 
 
 def printed(id: str) -> str:
-    """Return the printed text of a claim made in this session, for labels in figures.
+    """Return the printed text of a claim made so far, for labels in figures.
 
     Parameters
     ----------
@@ -130,7 +130,7 @@ def printed(id: str) -> str:
     '54 conversations'
     """
     if id not in _ledger:
-        raise ClaimError(f"{id}: no such claim was made in this session")
+        raise ClaimError(f"{id}: no such claim was made so far")
     return _ledger[id].printed
 
 

@@ -30,9 +30,9 @@ LAYERS = [
     "step",
     "claims",
     "figures",
+    "labs",
     "check_text",
     "checks",
-    "labs",
 ]
 MODULES = [m.name for m in pkgutil.iter_modules([str(LIBRARY)])]
 

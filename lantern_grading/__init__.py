@@ -1,0 +1,1 @@
+"""Releasing and grading the labs: a thin layer on nbgrader."""

@@ -1,0 +1,212 @@
+"""What a lab needs from the library without offering its answers: the given model and machine,
+correct stand-ins for earlier tasks, and a look at what a student's function leans on."""
+
+from __future__ import annotations
+
+import json
+import types
+from collections.abc import Callable, Collection, Iterator
+from pathlib import Path
+from typing import Any
+
+from lantern_lib import kv_cache, roofline, step, transformer
+from lantern_lib.hardware import ACCELERATORS, Replica
+from lantern_lib.hf_config import from_hf_config
+from lantern_lib.model_config import LANTERN_70B, ModelConfig
+
+#: Modules that a student's function may use. All others hold what a lab asks for.
+ALLOWED_MODULES = frozenset({"lantern_lib.units", "lantern_lib.hardware", "lantern_lib.model_config"})
+
+
+def given_model(name: str, folder: str | Path = "configs") -> ModelConfig:
+    """Return the model a lab was given.
+
+    Parameters
+    ----------
+    name : str
+        ``"lantern-70b"``, or the name of a ``config.json`` in `folder` without its ending [text].
+    folder : str or Path
+        Where the lab keeps its configs [text].
+
+    Returns
+    -------
+    ModelConfig
+        The shape.
+
+    Raises
+    ------
+    ValueError
+        If there is no such model, or it has biases or no gate, which week 1 does not count.
+
+    Examples
+    --------
+    >>> given_model("lantern-70b").num_layers
+    80
+    """
+    files = {path.stem: path for path in sorted(Path(folder).glob("*.json"))}
+    if name == "lantern-70b":
+        return LANTERN_70B
+    if name not in files:
+        raise ValueError(f"model_name must be one of {', '.join(['lantern-70b', *files])}, got {name!r}.")
+    model = from_hf_config(json.loads(files[name].read_text(encoding="utf-8")), name=name)
+    if not model.gated or model.qkv_bias or model.output_bias or model.mlp_bias or model.num_sliding_layers:
+        raise ValueError(f"model_name must be a gated model without biases and windows, got {name!r}.")
+    return model
+
+
+def given_replica(accelerator_name: str, tp_size: int) -> Replica:
+    """Return the machine a lab was given.
+
+    Parameters
+    ----------
+    accelerator_name : str
+        A key of :data:`lantern_lib.hardware.ACCELERATORS` [text].
+    tp_size : int
+        How many of them share the model [count].
+
+    Returns
+    -------
+    Replica
+        The machine, with the course's default efficiencies.
+
+    Raises
+    ------
+    ValueError
+        If there is no such accelerator or `tp_size` is below 1.
+
+    Examples
+    --------
+    >>> given_replica("H100", 4).tp_size
+    4
+    """
+    if accelerator_name not in ACCELERATORS:
+        raise ValueError(f"accelerator_name must be one of {', '.join(ACCELERATORS)}, got {accelerator_name!r}.")
+    return Replica(ACCELERATORS[accelerator_name], tp_size=tp_size)
+
+
+def _components(model: ModelConfig) -> dict[str, int]:
+    count = transformer.parameters(model)
+    parts = ("embedding", "attention", "feed_forward", "norms", "head", "total")
+    return {part: getattr(count, part) for part in parts}
+
+
+def _decode_seconds_per_token(model: ModelConfig, replica: Replica, batch_size: int, context_len: int = 0) -> float:
+    cost = step.decode_step(model, replica, batch_size, context_len)
+    return max(cost.compute_seconds, cost.memory_seconds) / batch_size
+
+
+def stand_ins() -> dict[str, Callable[..., Any]]:
+    """Return correct versions of the functions that week 1 asks for, by name.
+
+    The tests of a task put them in place of the student's earlier functions, so that no mistake is
+    paid for twice. Times leave communication out, as the lab does.
+
+    Returns
+    -------
+    dict of str to callable
+        Same signatures and units as in the lab.
+
+    Examples
+    --------
+    >>> stand_ins()["kv_bytes_per_token"](LANTERN_70B)
+    327680.0
+    """
+    return {
+        "num_parameters": _components,
+        "weights_used": lambda model: transformer.parameters(model).multiplied,
+        "flops_per_token": lambda model, context_len: transformer.token_flops(model, context_len).total,
+        "prompt_flops": lambda model, prompt_len: transformer.prompt_flops(model, prompt_len).total,
+        "kv_bytes_per_token": kv_cache.bytes_per_token,
+        "usable_kv_bytes": lambda model, replica, reserve=0.1, reserve_from="total": (
+            kv_cache.memory_budget(model, replica, reserve=reserve, reserve_from=reserve_from).pool_bytes
+        ),
+        "max_concurrent_sequences": lambda model, replica, context_len, reserve=0.1, reserve_from="total": (
+            kv_cache.memory_budget(model, replica, reserve=reserve, reserve_from=reserve_from).conversations(
+                context_len
+            )
+        ),
+        "ridge_point": roofline.ridge_point,
+        "decode_seconds_per_token": _decode_seconds_per_token,
+    }
+
+
+def leans_on(function: Callable[..., Any], past: Collection[str] = ()) -> str:
+    """Return the first library module with answers that a function reaches, or an empty text.
+
+    Follows the names a function uses, its helpers in the notebook, wrappers and imports inside the
+    body. It is a courtesy check, not a guard: code that hides on purpose gets past it.
+
+    Parameters
+    ----------
+    function : callable
+        A student's function.
+    past : collection of str
+        Names that are not followed: functions of earlier tasks, which answer for themselves [text].
+
+    Returns
+    -------
+    str
+        A module's name, or an empty text [text].
+
+    Examples
+    --------
+    >>> leans_on(kv_cache.bytes_per_token)
+    'lantern_lib.kv_cache'
+    """
+    seen: set[int] = set()
+    waiting: list[Any] = [function]
+    while waiting:
+        thing = waiting.pop()
+        if id(thing) in seen:
+            continue
+        seen.add(id(thing))
+        module = thing.__name__ if isinstance(thing, types.ModuleType) else getattr(thing, "__module__", "") or ""
+        if _holds_answers(module):
+            return module
+        # functools.partial has func; decorators that behave leave __wrapped__.
+        waiting += [getattr(thing, attribute) for attribute in ("func", "__wrapped__") if hasattr(thing, attribute)]
+        # Only what the notebook defines is followed; a package's inside is its own affair.
+        if isinstance(thing, types.FunctionType) and not module.startswith("lantern_lib"):
+            named = _named_module(thing)
+            if named:
+                return named
+            waiting += _reached(thing, past)
+    return ""
+
+
+def _holds_answers(module: str) -> bool:
+    return module.startswith("lantern_lib.") and module not in ALLOWED_MODULES
+
+
+def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _codes(constant)
+
+
+def _reached(function: types.FunctionType, past: Collection[str]) -> list[Any]:
+    names = {name for code in _codes(function.__code__) for name in code.co_names} - set(past)
+    cells = [cell.cell_contents for cell in function.__closure__ or () if cell is not None]
+    found = [function.__globals__[name] for name in names if name in function.__globals__]
+    return found + cells + list(function.__defaults__ or ())
+
+
+def _named_module(function: types.FunctionType) -> str:
+    """Find an import of the library in the body, or its name handed to an importer."""
+    names = {name for code in _codes(function.__code__) for name in code.co_names}
+    texts = {text for code in _codes(function.__code__) for text in code.co_consts if isinstance(text, str)}
+    texts.discard(function.__doc__ or "")
+    for name in names:
+        if _holds_answers(name):
+            return name
+        # `from lantern_lib import kv_cache` leaves the two names apart.
+        if "lantern_lib" in names and _is_module(name):
+            return f"lantern_lib.{name}"
+    if names & {"__import__", "import_module", "eval", "exec"}:
+        return next((text for text in texts if "lantern_lib" in text), "")
+    return ""
+
+
+def _is_module(name: str) -> bool:
+    return _holds_answers(f"lantern_lib.{name}") and (Path(__file__).parent / f"{name}.py").exists()

@@ -1,0 +1,291 @@
+"""The messages of labs: each kind of wrong answer ends in one or two sentences that help."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+from lantern_lib import H100, LANTERN_70B, ModelConfig, Replica, kv_cache, labs
+from lantern_lib.checks import CheckFailed, NotWritten, Task
+
+
+def task(**functions):
+    return Task(4, functions)
+
+
+def message(check, *args, **kwargs):
+    with pytest.raises(CheckFailed) as caught:
+        check(*args, **kwargs)
+    return str(caught.value)
+
+
+def test_the_slip_of_the_lab_example_is_named():
+    text = message(
+        task().compare, "conversations at 8,192 tokens", 6, 54,
+        slips=[(6, "You are off by a factor of about 8: did you use the 64 query heads?")],
+    )  # fmt: skip
+    assert text == (
+        "Task 4, conversations at 8,192 tokens: got 6, expected 54."
+        " You are off by a factor of about 8: did you use the 64 query heads?"
+    )
+
+
+def test_a_slip_that_gives_the_right_value_is_never_named():
+    text = message(task().compare, "x", 7, 54, slips=[(54, "wrong sentence"), (7, "right sentence")])
+    assert "right sentence" in text
+    assert "wrong sentence" not in text
+
+
+def test_a_value_no_slip_explains_gets_no_sentence():
+    assert message(task().compare, "x", 7, 54, "tokens", slips=[(6, "no")]) == ("Task 4, x: got 7, expected 54 tokens.")
+
+
+@pytest.mark.parametrize(
+    ("factor", "words"),
+    [
+        (2**30 / 1e9, "between GiB and GB"),
+        (1e9 / 2**30, "between GB and GiB"),
+        (1e3, "1,000"),
+        (0.5, "pairs"),
+        (8, "query heads"),
+    ],
+)
+def test_common_factors_are_named_whatever_the_task(factor, words):
+    assert words in message(task().compare, "x", 300.0 * factor, 300.0)
+
+
+@pytest.mark.parametrize(
+    ("got", "words"),
+    [
+        (None, "return its result"),
+        ("54", "a str; expected one number in bytes"),
+        (True, "a bool"),
+        ([54], "a list"),
+        (np.array([54, 55]), "an array of shape (2,)"),
+        (float("nan"), "not a finite number"),
+        (float("inf"), "not a finite number"),
+        (54j, "a complex"),
+    ],
+)
+def test_what_is_no_number_is_said_so(got, words):
+    assert words in message(task().compare, "x", got, 54, "bytes")
+
+
+@pytest.mark.parametrize("got", [54, 54.0, np.int64(54), np.float64(54)])
+def test_equal_numbers_of_any_kind_pass(got):
+    task().compare("x", got, 54)
+
+
+def test_a_count_must_be_whole():
+    task().compare("x", np.int64(54), 54, whole=True)
+    assert "A count is an int" in message(task().compare, "x", 54.0, 54, whole=True)
+
+
+def test_near_numbers_are_printed_apart():
+    # These two agree in every digit that six significant digits show.
+    text = message(task().compare, "x", 1.0000001, 1.0, rel=1e-9)
+    got, expected = text.removeprefix("Task 4, x: got ").rstrip(".").split(", expected ")
+    assert got != expected
+
+
+def test_tolerance_is_relative():
+    task().compare("x", 1.0009e12, 1e12, rel=1e-3)
+    message(task().compare, "x", 1.0011e12, 1e12, rel=1e-3)
+
+
+def test_an_unfinished_stub_is_named_and_is_still_a_not_implemented_error():
+    def stub():
+        raise NotImplementedError("Task 4: stub")
+
+    with pytest.raises(NotWritten, match=r"Task 4: stub is not written yet") as caught:
+        task(stub=stub).call("stub")
+    assert isinstance(caught.value, NotImplementedError)
+
+
+def test_a_missing_function_is_said_to_be_missing():
+    assert "there is no function usable" in message(task().call, "usable")
+    assert "there is no function usable" in message(Task(4, {"usable": 3}).call, "usable")
+
+
+def test_an_exception_shows_the_call_the_error_and_no_frames():
+    def divide(model, replica, batch_size):
+        return 1 / 0
+
+    text = message(task(divide=divide).call, "divide", LANTERN_70B, Replica(H100, tp_size=4), batch_size=3)
+    assert text.startswith(
+        "Task 4: divide(Lantern 70B, 4 × H100 SXM, batch_size=3) raised ZeroDivisionError: division by zero."
+    )
+    assert "return 1 / 0" in text
+    assert "File" not in text
+
+
+def test_a_hint_is_shown_only_when_the_call_raises():
+    def refuse():
+        raise ValueError("no")
+
+    assert "the answer is 0" in message(task(f=refuse).call, "f", hint="the answer is 0")
+    assert task(f=lambda: 1).call("f", hint="the answer is 0") == 1
+
+
+def test_prints_and_warnings_of_a_right_answer_are_dropped(capsys):
+    def noisy():
+        print("debug")
+        warnings.warn("careful", stacklevel=1)
+        return 54
+
+    assert task(noisy=noisy).call("noisy") == 54
+    assert capsys.readouterr() == ("", "")
+
+
+def test_ipython_shows_the_sentences_alone():
+    with pytest.raises(CheckFailed) as caught:
+        task().compare("x", 1, 2)
+    lines = caught.value._render_traceback_()
+    assert " ".join(lines) == f"CheckFailed: {caught.value}"
+
+
+def good(context_len):
+    raise ValueError(f"context_len must be above 0, got {context_len!r}.")
+
+
+def wrong_field(context_len):
+    raise ValueError(f"length must be above 0, got {context_len!r}.")
+
+
+def no_value(context_len):
+    raise ValueError("context_len is wrong.")
+
+
+def type_error(context_len):
+    raise TypeError("unsupported")
+
+
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        (lambda context_len: 12, "returned 12"),
+        (wrong_field, "names context_len and the value"),
+        (no_value, "names context_len and the value"),
+        (type_error, "raised TypeError"),
+    ],
+)
+def test_bad_input_that_is_not_refused_well(function, words):
+    assert words in message(task(f=function).refuses, "f", field="context_len", values=[0])
+
+
+def test_bad_input_that_is_refused_well():
+    task(f=good).refuses("f", field="context_len", values=[0, -1, float("nan"), "8192", True, None])
+
+
+def test_a_refusal_may_have_to_say_something_else():
+    def f(config):
+        raise ValueError("hidden_size is missing")
+
+    task(f=f).refuses("f", field="config", values=[{}], says="hidden_size")
+    assert "names vocab_size" in message(task(f=f).refuses, "f", field="config", values=[{}], says="vocab_size")
+
+
+def test_refuses_does_not_take_an_unfinished_stub_for_a_refusal():
+    def stub(context_len):
+        raise NotImplementedError("Task 4: stub")
+
+    assert "not written yet" in message(task(stub=stub).refuses, "stub", field="context_len", values=[0])
+
+
+@pytest.mark.parametrize(
+    ("got", "words"),
+    [(None, "expected a dict"), ({"a": 1}, "has no entry 'b'"), ({"a": 1, "b": 2, "c": 3}, "unknown entry 'c'")],
+)
+def test_a_dict_must_have_its_entries(got, words):
+    assert words in message(task().has_entries, "parts", got, ["a", "b"])
+
+
+def test_given_puts_right_functions_in_place_and_takes_them_out_again():
+    names = {"kv_bytes_per_token": lambda model: -1}
+    exec("def conversation(model):\n    return 8192 * kv_bytes_per_token(model) + len(num_parameters(model))", names)
+    check = Task(4, names)
+    mine = names["kv_bytes_per_token"]
+    with check.given("kv_bytes_per_token", "num_parameters"):
+        # 2.5 GiB and six entries.
+        assert check.call("conversation", LANTERN_70B) == 2.5 * 2**30 + 6
+    assert names["kv_bytes_per_token"] is mine
+    assert "num_parameters" not in names
+
+
+def test_given_gives_back_after_a_failure():
+    names = {"kv_bytes_per_token": len}
+    with pytest.raises(KeyError), Task(4, names).given("kv_bytes_per_token"):
+        raise KeyError
+    assert names["kv_bytes_per_token"] is len
+
+
+def student(source, **names):
+    """Define functions as a notebook does, in a namespace called __main__."""
+    space = {"__name__": "__main__", **names}
+    exec(source, space)
+    return Task(3, space)
+
+
+LEANING = {
+    "a library function under its own name": ("f = cache", {"cache": kv_cache.bytes_per_token}),
+    "a call of a library function": ("def f(m):\n    return cache(m)", {"cache": kv_cache.bytes_per_token}),
+    "a module": ("def f(m):\n    return k.bytes_per_token(m)", {"k": kv_cache}),
+    "an import inside": ("def f(m):\n    import lantern_lib.kv_cache as k\n    return k.bytes_per_token(m)", {}),
+    "a from-import inside": ("def f(m):\n    from lantern_lib import kv_cache as k\n    return k.x(m)", {}),
+    "a helper": ("def g(m):\n    return k.bytes_per_token(m)\ndef f(m):\n    return g(m)", {"k": kv_cache}),
+    "a lambda inside": ("def f(m):\n    return (lambda x: k.bytes_per_token(x))(m)", {"k": kv_cache}),
+    "a partial": ("from functools import partial\nf = partial(cache)", {"cache": kv_cache.bytes_per_token}),
+    "a default": ("def f(m, go=cache):\n    return go(m)", {"cache": kv_cache.bytes_per_token}),
+    "the stand-ins": ("def f(m):\n    return labs.stand_ins()['kv_bytes_per_token'](m)", {"labs": labs}),
+    "an import by name": ("def f(m):\n    return __import__('lantern_lib.kv_cache').kv_cache.x(m)", {}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", LEANING)
+def test_leaning_on_the_library_is_seen(case):
+    source, names = LEANING[case]
+    text = message(student(source, **names).own_work, "f")
+    assert "Task 3: f leans on lantern_lib." in text
+    assert "Write the formula yourself" in text
+
+
+def test_own_work_passes():
+    from lantern_lib.units import require_int
+
+    source = '''
+def half(m):
+    """See lantern_lib.kv_cache for the same."""
+    require_int("num_layers", m.num_layers)
+    return m.num_layers * m.num_kv_heads * m.head_dim * m.kv_bytes
+
+
+def f(m):
+    return 2 * half(m) if isinstance(m, ModelConfig) else None
+'''
+    check = student(source, require_int=require_int, ModelConfig=ModelConfig)
+    check.own_work("f", "half")
+    assert check.call("f", LANTERN_70B) == 327_680
+
+
+def test_stand_ins_agree_with_published_totals():
+    # Totals as the makers publish them; the library is not asked.
+    shapes = {
+        8_030_261_248: ModelConfig("llama 3 8B", 32, 4096, 14336, 32, 8, 128, 128256),
+        32_762_123_264: ModelConfig("qwen 3 32B", 64, 5120, 25600, 64, 8, 128, 151936, qk_norm=True),
+    }
+    for total, shape in shapes.items():
+        parts = labs.stand_ins()["num_parameters"](shape)
+        assert parts["total"] == total == sum(count for part, count in parts.items() if part != "total")
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: labs.given_model("gpt-9", "nowhere"), "model_name must be one of lantern-70b, got 'gpt-9'"),
+        (lambda: labs.given_replica("H900", 4), "accelerator_name must be one of H100"),
+        (lambda: labs.given_replica("H100", 0), "tp_size must be"),
+    ],
+)
+def test_what_cannot_be_given_is_refused(call, words):
+    with pytest.raises(ValueError, match=words):
+        call()
