@@ -15,8 +15,8 @@ $(READY): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(0 if (3, 11) <= sys.version_info[:2] <= (3, 13) else "Lantern needs Python 3.11 to 3.13; this is %d.%d. Name another one: make PYTHON=python3.12 ..." % sys.version_info[:2])'
 	@echo "Setting up .venv from requirements.lock (about a minute) ..."
 	@$(PYTHON) -m venv --clear .venv
-	@$(BIN)/python -m pip install --quiet --require-hashes -r requirements.lock
-	@$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e .
+	@$(BIN)/python -m pip install -qq --require-hashes -r requirements.lock
+	@$(BIN)/python -m pip install -qq --no-deps --no-build-isolation -e .
 	@touch $@
 
 book: $(READY) ## build the book and print the page to open
