@@ -171,7 +171,7 @@ class CheckBox:
     def _repr_html_(self) -> str:
         rows = "".join(
             f"<tr><td>{html.escape(c.printed)}</td><td><code>{html.escape(c.expression)}</code></td>"
-            f"<td>{c.value:,.10g} {html.escape(c.unit)}</td></tr>"
+            f"<td>{_full(c.value)} {html.escape(c.unit)}</td></tr>"
             for c in self.claims
         )
         head = "<tr><th>Printed</th><th>Computed by</th><th>Value</th></tr>"
@@ -181,6 +181,11 @@ class CheckBox:
             f'<div class="lt-scroll" tabindex="0" role="region" aria-label="Claims of {self.section.upper()}">'
             f"<table><thead>{head}</thead><tbody>{rows}</tbody></table></div></details>"
         )
+
+
+def _full(value: float) -> str:
+    """Print a whole number in full, and any other with enough digits to check it."""
+    return f"{value:,.0f}" if value.is_integer() and abs(value) < 1e15 else f"{value:,.10g}"
 
 
 def check_box(section: str) -> CheckBox:

@@ -1,0 +1,346 @@
+"""The built book in a real browser, with the network closed.
+
+Needs a built book (``make book``), Chromium, and axe-core from ``npm ci --prefix tests/browser``. Where one
+is missing these tests are skipped with a reason; in CI (``CI`` set) they fail instead.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from lantern_book.look import Reader, Visit, find_chromium
+
+pytestmark = pytest.mark.browser
+
+ROOT = Path(__file__).resolve().parent.parent
+HTML = Path(os.environ.get("LANTERN_HTML") or ROOT / "_build/html")
+AXE = ROOT / "tests/browser/node_modules/axe-core/axe.min.js"
+STEPS = ROOT / "book/_static/steps.js"
+
+PAGES = ("index", "a/a3", "a/a4")
+EXPLORABLE = (("a/a3", "fig-roofline"), ("a/a4", "fig-kv-budget"))
+# What the rings read, by page, figure and slider position, as published in the two source documents.
+READINGS = (
+    ("a/a3", "fig-roofline", "64", ("18.7 ms", "3,419 tokens/s")),
+    ("a/a4", "fig-kv-budget", "8,192", ("54 conversations",)),
+    ("a/a4", "fig-kv-budget", "2,000", ("224 conversations",)),
+    ("a/a4", "fig-kv-budget", "131,072", ("3 conversations",)),
+)
+
+
+def missing(what: str) -> None:
+    """Skip, or fail where nothing may be missing."""
+    if os.environ.get("CI"):
+        pytest.fail(f"{what} (needed in CI)")
+    pytest.skip(what)
+
+
+@pytest.fixture(scope="module")
+def reader() -> Iterator[Reader]:
+    chromium = find_chromium()
+    if chromium is None:
+        missing("no Chromium on the path or in LANTERN_CHROMIUM")
+        return
+    if not (HTML / "index.html").is_file():
+        missing(f"no built book in {HTML}")
+    with Reader(HTML, chromium) as reader:
+        yield reader
+
+
+class Figure:
+    """An explorable figure on an open page."""
+
+    def __init__(self, visit: Visit, name: str) -> None:
+        self.page = visit.page
+        self.root = self.page.locator(f'[data-figure="{name}"]')
+        self.root.scroll_into_view_if_needed()
+        self.page.wait_for_selector(f'[data-figure="{name}"].lt-live')
+        self.slider = self.root.locator("input[type=range]")
+        self.plot = self.root.locator(".lt-plot:visible svg")
+
+    @property
+    def readout(self) -> str:
+        """What stands under the plot."""
+        return self.root.locator(".lt-readout").inner_text()
+
+    @property
+    def drawn(self) -> list[str]:
+        """The readouts in the plot itself."""
+        return self.plot.locator("g[class*=readout] text").all_text_contents()
+
+    @property
+    def shown_value(self) -> str:
+        return self.root.locator(".lt-control-value").inner_text()
+
+    @property
+    def ring_centre(self) -> float:
+        """How far right the draggable ring stands [CSS pixels]: it is the largest drawn symbol."""
+        centres = self.plot.locator("g.mark-symbol path").evaluate_all(
+            "paths => paths.filter(p => p.getAttribute('stroke-width') > 2)"
+            ".map(p => p.getBoundingClientRect()).map(b => [b.width, b.x + b.width / 2])"
+        )
+        return float(max(centres)[1])
+
+    def press(self, *keys: str) -> None:
+        self.slider.focus()
+        for key in keys:
+            self.page.keyboard.press(key)
+        self.settle()
+
+    def settle(self) -> None:
+        """Wait until the plot has caught up with its controls."""
+        self.page.wait_for_timeout(150)
+
+    def go_to(self, stop: str) -> None:
+        """Move the slider by keyboard to the position of that name."""
+        stops = json.loads(self.slider.get_attribute("data-stops") or "[]")
+        self.press("Home", *["ArrowRight"] * stops.index(stop))
+        assert self.shown_value == stop
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_asks_no_other_host_and_raises_no_error(reader: Reader, name: str) -> None:
+    with reader.visit(name) as visit:
+        visit.read_to_the_end()
+        assert visit.foreign == []
+        assert visit.failed == []
+        assert visit.errors == []
+
+
+def test_the_closed_network_is_really_closed(reader: Reader) -> None:
+    """The two tests above can fail: a page that asks another host is seen, and gets nothing."""
+    with reader.visit("index") as visit:
+        visit.page.evaluate("fetch('https://example.org/').catch(() => null)")
+        visit.page.wait_for_timeout(200)
+        assert visit.foreign == ["https://example.org/"]
+        assert visit.failed == ["https://example.org/"]
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_text_and_pictures_stand_without_script(reader: Reader, name: str) -> None:
+    with reader.visit(name, java_script_enabled=False) as visit:
+        article = visit.page.locator("article.bd-article")
+        assert len(article.inner_text()) > 1000
+        for controls in visit.page.locator(".lt-controls").all():
+            assert not controls.is_visible()
+        for plots in visit.page.locator(".lt-plots").all():
+            assert plots.locator("svg:visible").count() == 1
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_phone_never_scrolls_sideways(reader: Reader, name: str) -> None:
+    with reader.visit(name, "narrow") as visit:
+        visit.read_to_the_end()
+        visit.page.evaluate("document.querySelectorAll('details').forEach(fold => (fold.open = true))")
+        assert visit.page.evaluate("document.scrollingElement.scrollWidth") <= visit.page.evaluate("innerWidth")
+
+
+@pytest.mark.parametrize(("name", "figure"), EXPLORABLE)
+def test_the_ring_follows_the_keyboard(reader: Reader, name: str, figure: str) -> None:
+    with reader.visit(name) as visit:
+        plot = Figure(visit, figure)
+        before = plot.readout, plot.drawn, plot.ring_centre
+        plot.press("ArrowLeft", "ArrowLeft")
+        assert plot.readout != before[0]
+        assert plot.drawn != before[1]
+        assert plot.ring_centre < before[2]
+        assert plot.slider.get_attribute("aria-valuetext") == plot.readout
+
+
+@pytest.mark.parametrize("size", ["wide", "narrow"])
+@pytest.mark.parametrize(("name", "figure"), EXPLORABLE)
+def test_the_ring_follows_the_pointer(reader: Reader, name: str, figure: str, size: str) -> None:
+    with reader.visit(name, size) as visit:
+        plot = Figure(visit, figure)
+        slider, readout, centre = plot.slider.input_value(), plot.readout, plot.ring_centre
+        box = plot.plot.bounding_box()
+        assert box
+        height = box["y"] + box["height"] * (0.25 if figure == "fig-roofline" else 0.7)
+        mouse = visit.page.mouse
+        mouse.move(centre, height)
+        mouse.down()
+        mouse.move(centre - 40, height, steps=8)
+        mouse.up()
+        plot.settle()
+        assert int(plot.slider.input_value()) < int(slider)
+        assert plot.readout != readout
+        assert abs(plot.ring_centre - (centre - 40)) < 20  # the nearest stop, not the pointer's own place
+        held = plot.readout
+        mouse.move(centre + 60, height, steps=4)
+        plot.settle()
+        assert plot.readout == held, "the ring must stay when the button is up"
+
+
+def test_the_ring_follows_a_finger(reader: Reader) -> None:
+    with reader.visit("a/a3", "narrow", has_touch=True, is_mobile=True) as visit:
+        plot = Figure(visit, "fig-roofline")
+        slider, centre = int(plot.slider.input_value()), plot.ring_centre
+        box = plot.plot.bounding_box()
+        assert box
+        touch = visit.page.context.new_cdp_session(visit.page)
+        height = box["y"] + box["height"] * 0.25
+
+        def send(kind: str, *points: float) -> None:
+            touch.send(
+                "Input.dispatchTouchEvent", {"type": kind, "touchPoints": [{"x": x, "y": height} for x in points]}
+            )
+
+        send("touchStart", centre)
+        for step in range(1, 9):
+            send("touchMove", centre + 10 * step)
+        send("touchEnd")
+        plot.settle()
+        assert int(plot.slider.input_value()) > slider
+
+
+@pytest.mark.parametrize(("name", "figure", "stop", "texts"), READINGS)
+def test_the_rings_read_what_was_published(
+    reader: Reader, name: str, figure: str, stop: str, texts: tuple[str, ...]
+) -> None:
+    with reader.visit(name) as visit:
+        plot = Figure(visit, figure)
+        plot.go_to(stop)
+        for text in texts:
+            found = rf"(?<![\d,.]){re.escape(text)}"
+            assert re.search(found, plot.readout), plot.readout
+            assert any(re.search(found, drawn) for drawn in plot.drawn)
+
+
+@pytest.mark.parametrize(("name", "figure"), EXPLORABLE)
+def test_every_selector_changes_the_picture(reader: Reader, name: str, figure: str) -> None:
+    with reader.visit(name) as visit:
+        plot = Figure(visit, figure)
+        selectors = plot.root.locator("select").all()
+        assert len(selectors) == 2
+        for selector in selectors:
+            before = plot.readout
+            current = selector.evaluate("select => select.selectedIndex")
+            selector.select_option(index=1 if current == 0 else 0)
+            plot.settle()
+            assert plot.readout != before
+            selector.select_option(index=current)
+            plot.settle()
+            assert plot.readout == before
+
+
+def test_a_plot_keeps_its_state_when_the_screen_turns(reader: Reader) -> None:
+    with reader.visit("a/a4") as visit:
+        plot = Figure(visit, "fig-kv-budget")
+        plot.go_to("2,000")
+        visit.page.set_viewport_size({"width": 390, "height": 844})
+        plot.root.locator(".lt-narrow svg").wait_for(state="visible")
+        plot.root.scroll_into_view_if_needed()
+        visit.page.wait_for_timeout(400)
+        assert any("224 conversations" in text for text in plot.drawn)
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_claim_opens_and_closes_by_keyboard(reader: Reader, name: str) -> None:
+    with reader.visit(name) as visit:
+        page = visit.page
+        claim = page.locator("article button.lt-claim").first
+        popover = page.locator(f"#{claim.get_attribute('popovertarget')}")
+        assert not popover.is_visible()
+        claim.focus()
+        page.keyboard.press("Enter")
+        assert popover.is_visible()
+        assert claim.inner_text() in popover.inner_text()
+        box = popover.bounding_box()
+        assert box
+        assert box["y"] >= 0
+        assert box["y"] + box["height"] <= 900
+        page.keyboard.press("Escape")
+        assert not popover.is_visible()
+        assert claim.evaluate("button => document.activeElement === button")
+
+
+def test_unfolded_code_that_scrolls_is_reachable_by_keyboard(reader: Reader) -> None:
+    with reader.visit("a/a3", "narrow") as visit:
+        visit.page.evaluate("document.querySelectorAll('details').forEach(fold => (fold.open = true))")
+        visit.page.wait_for_timeout(200)
+        boxes = "[...document.querySelectorAll('article pre')].filter(pre => pre.scrollWidth > pre.clientWidth)"
+        assert visit.page.evaluate(f"{boxes}.length") > 0
+        assert visit.page.evaluate(f"{boxes}.every(pre => pre.tabIndex === 0)")
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("size", ["wide", "narrow"])
+@pytest.mark.parametrize("name", PAGES)
+def test_axe_finds_nothing_serious(reader: Reader, name: str, size: str, dark: bool) -> None:
+    if not AXE.is_file():
+        missing("axe-core is not installed: npm ci --prefix tests/browser")
+    with reader.visit(name, size, dark) as visit:
+        page = visit.page
+        visit.read_to_the_end()
+        assert page.evaluate("document.documentElement.dataset.theme") == ("dark" if dark else "light")
+        page.evaluate("document.querySelectorAll('details').forEach(fold => (fold.open = true))")
+        page.locator("article button.lt-claim").first.press("Enter")
+        page.wait_for_timeout(200)  # for the boxes that scroll, once unfolded, to become reachable
+        page.add_script_tag(path=AXE)
+        found: list[dict[str, Any]] = page.evaluate("axe.run().then(result => result.violations)")
+        serious = [
+            f"{rule['id']}: {node['target']} {node['failureSummary']}"
+            for rule in found
+            if rule["impact"] in ("serious", "critical")
+            for node in rule["nodes"]
+        ]
+        assert serious == []
+
+
+def test_axe_sees_poor_contrast(reader: Reader) -> None:
+    """The test above can fail: grey text on grey is found."""
+    if not AXE.is_file():
+        missing("axe-core is not installed: npm ci --prefix tests/browser")
+    with reader.visit("index") as visit:
+        visit.page.evaluate("document.querySelector('article p').style.cssText = 'color:#999;background:#bbb'")
+        visit.page.add_script_tag(path=AXE)
+        rules = visit.page.evaluate("axe.run().then(result => result.violations.map(rule => rule.id))")
+        assert "color-contrast" in rules
+
+
+def test_the_switch_changes_the_theme_and_is_remembered(reader: Reader) -> None:
+    with reader.visit("index") as visit:
+        theme = "document.documentElement.dataset.theme"
+        switch = visit.page.locator(".article-header-buttons .theme-switch-button")
+        background = "getComputedStyle(document.body).backgroundColor"
+        light = visit.page.evaluate(background)
+        for _ in range(3):  # automatic, light, dark, in the theme's order
+            switch.click()
+            if visit.page.evaluate(theme) == "dark":
+                break
+        assert visit.page.evaluate(theme) == "dark"
+        assert visit.page.evaluate(background) != light
+        visit.page.reload()
+        assert visit.page.evaluate(theme) == "dark"
+
+
+DIAGRAM = """<div class="lt-diagram"><svg data-steps="3" viewBox="0 0 9 9">
+<g data-step="1"></g><g data-step="2" data-label="the second"></g><g data-step="3"></g></svg></div>"""
+
+
+@pytest.mark.parametrize("still", [False, True], ids=["motion", "reduced"])
+def test_a_diagram_unfolds_and_is_complete_at_first(reader: Reader, still: bool) -> None:
+    with reader.visit("index", reduced_motion="reduce" if still else "no-preference") as visit:
+        page = visit.page
+        page.set_content(DIAGRAM)
+        page.add_script_tag(path=STEPS)
+        hidden = page.locator(".lt-later")
+        assert hidden.count() == 0
+        assert page.get_by_role("button", name="Play").is_visible() is not still
+        page.get_by_role("button", name="Step").click()
+        assert hidden.count() == 2
+        page.get_by_role("button", name="Step").click()
+        assert hidden.count() == 1
+        assert page.locator("output").inner_text() == "2 of 3: the second"
+        page.get_by_role("button", name="Reset").click()
+        assert hidden.count() == 0
+        if not still:
+            page.get_by_role("button", name="Play").click()
+            assert hidden.count() == 2
+            page.wait_for_selector(".lt-later", state="detached", timeout=5000)
