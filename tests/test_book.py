@@ -21,10 +21,13 @@ pytestmark = pytest.mark.book
 ROOT = Path(__file__).resolve().parent.parent
 HTML = Path(os.environ.get("LANTERN_HTML", ROOT / "_build" / "html"))
 
-if not (HTML / "index.html").exists():
-    if os.environ.get("CI"):
-        raise RuntimeError(f"no built book at {HTML}")
-    pytest.skip("no built book; run `make book` first", allow_module_level=True)
+
+@pytest.fixture(autouse=True)
+def _built() -> None:
+    if not (HTML / "index.html").exists():
+        if os.environ.get("CI"):
+            pytest.fail(f"no built book at {HTML}")
+        pytest.skip("no built book; run `make book` first")
 
 
 def toc_pages() -> list[str]:
