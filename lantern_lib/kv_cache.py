@@ -109,6 +109,29 @@ class MemoryBudget:
         require_int("context_len", context_len, hint="An empty conversation needs no memory.")
         return int(self.pool_bytes // bytes_per_sequence(self.model, context_len))
 
+    def require_fits(self, batch_size: int, context_len: int) -> None:
+        """Refuse a batch whose cache is larger than the pool.
+
+        Parameters
+        ----------
+        batch_size : int
+            Sequences held together [sequences].
+        context_len : int
+            Length of each [tokens].
+
+        Raises
+        ------
+        ValueError
+            If the batch does not fit, or an argument is not a whole number of 1 or more.
+        """
+        require_int("batch_size", batch_size)
+        most = self.conversations(context_len)
+        if batch_size > most:
+            raise ValueError(
+                f"batch_size must be at most {most:,} at a context of {context_len:,} tokens, got {batch_size:,}."
+                " Shorten the context, store the cache in fewer bytes, or add memory."
+            )
+
     @property
     def summary(self) -> str:
         """One line that names the parts and the rule."""

@@ -87,7 +87,14 @@ def _cost(
     )
 
 
-def decode_step(model: ModelConfig, replica: Replica, batch_size: int, context_len: int) -> StepCost:
+def decode_step(
+    model: ModelConfig,
+    replica: Replica,
+    batch_size: int,
+    context_len: int,
+    *,
+    budget: kv_cache.MemoryBudget | None = None,
+) -> StepCost:
     """Return the cost of one decode step: one new token for each sequence of the batch.
 
     Parameters
@@ -100,6 +107,9 @@ def decode_step(model: ModelConfig, replica: Replica, batch_size: int, context_l
         Sequences decoded together [sequences].
     context_len : int
         Cached tokens of each [tokens].
+    budget : MemoryBudget, optional
+        Refuse a batch that does not fit in it; without one, a step that no memory could hold has a
+        time too, which is how a plot shows where the limits would meet.
 
     Returns
     -------
@@ -109,12 +119,12 @@ def decode_step(model: ModelConfig, replica: Replica, batch_size: int, context_l
     Raises
     ------
     ValueError
-        If `batch_size` is below 1 or `context_len` below 0, or either is not a whole number.
+        If `batch_size` is below 1 or `context_len` below 0, either is not a whole number, or the batch
+        is larger than the budget holds.
 
     Notes
     -----
-    Reads every streamed weight once and the cache of each sequence. It does not check that the
-    cache fits: that is :func:`lantern_lib.kv_cache.memory_budget`'s question. Derived on page A3.
+    Reads every streamed weight once and the cache of each sequence. Derived on page A3.
 
     Examples
     --------
@@ -126,6 +136,8 @@ def decode_step(model: ModelConfig, replica: Replica, batch_size: int, context_l
     """
     require_int("batch_size", batch_size, hint="A step without a sequence does nothing.")
     require_int("context_len", context_len, minimum=0)
+    if budget is not None and context_len:
+        budget.require_fits(batch_size, context_len)
     flops = batch_size * transformer.token_flops(model, context_len).total
     cache = batch_size * kv_cache.bytes_per_sequence(model, context_len)
     work = f"decode of batch {batch_size:,} at context {context_len:,}"

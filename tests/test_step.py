@@ -111,7 +111,20 @@ def test_roofline_refuses_bad_rates(bad: Any) -> None:
         roofline.ridge_batch(1e12, 1e12, bad)
 
 
-def test_a_batch_larger_than_fits_is_the_budgets_question() -> None:
-    fits = kv_cache.memory_budget(LANTERN_70B, FOUR).conversations(8192)
-    assert step.decode_step(LANTERN_70B, FOUR, fits + 1, 8192).total_seconds > 0
-    assert fits == 54
+def test_a_batch_larger_than_fits_is_refused_where_a_budget_is_given() -> None:
+    """54 conversations of 8,192 tokens fit on four cards: the published number."""
+    budget = kv_cache.memory_budget(LANTERN_70B, FOUR)
+    assert step.decode_step(LANTERN_70B, FOUR, 54, 8192, budget=budget).num_tokens == 54
+    with pytest.raises(
+        ValueError, match=r"^batch_size must be at most 54 at a context of 8,192 tokens, got 55\. Shorten"
+    ):
+        step.decode_step(LANTERN_70B, FOUR, 55, 8192, budget=budget)
+    with pytest.raises(ValueError, match=r"^batch_size must be at most 0 at"):
+        step.decode_step(LANTERN_70B, Replica(H100), 1, 1, budget=kv_cache.memory_budget(LANTERN_70B, Replica(H100)))
+    assert step.decode_step(LANTERN_70B, FOUR, 55, 8192).total_seconds > 0
+
+
+@pytest.mark.parametrize("bad", [0, -1, 2.5, float("nan"), True, "54"])
+def test_a_bad_batch_is_named_by_the_budget(bad: Any) -> None:
+    with pytest.raises(ValueError, match="^batch_size must be a whole number of 1 or more, got"):
+        kv_cache.memory_budget(LANTERN_70B, FOUR).require_fits(bad, 8192)
