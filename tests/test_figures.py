@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
@@ -15,7 +16,7 @@ pytest.importorskip("altair", reason="figures need the labs extra")
 from lantern_lib import H100, LANTERN_70B, Replica
 from lantern_lib.figures import part_a, part_a_plots
 from lantern_lib.figures.diagram import Diagram
-from lantern_lib.figures.roles import ROLES
+from lantern_lib.figures.roles import NEUTRALS, PAGE_COLOURS, ROLES
 
 FOUR = Replica(H100, tp_size=4)
 DIAGRAMS: dict[str, Callable[[], Diagram]] = {
@@ -143,6 +144,16 @@ def test_a_plot_describes_itself_and_names_its_stops(name: str) -> None:
     assert len(stops) == len({row["stop"] for row in rows_of(PLOTS[name]())})
 
 
+@pytest.mark.parametrize("name", PLOTS)
+def test_a_plot_holds_plain_colours_that_the_book_can_turn_into_its_own(name: str) -> None:
+    """JupyterLab draws on a canvas, where a CSS variable is no colour."""
+    spec = json.dumps({k: v for k, v in PLOTS[name]().to_dict().items() if k not in ("datasets", "data")})
+    assert "var(" not in spec
+    drawn = set(re.findall(r'"(?:fill|stroke|color)": (?:\{"value": )?"(#[0-9a-f]{6})"', spec))
+    assert len(drawn) >= 4
+    assert drawn <= set(PAGE_COLOURS)
+
+
 def test_a_ring_starts_only_on_a_stop() -> None:
     with pytest.raises(ValueError, match="^batch_size must be a stop of the slider"):
         part_a_plots.roofline(LANTERN_70B, context_len=2000, batch_size=65)
@@ -157,10 +168,30 @@ def luminance(colour: str) -> float:
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
+def themes() -> list[dict[str, str]]:
+    """The variables of the site's style sheet: light, then dark by choice and dark by the system."""
+    sheet = (Path(__file__).resolve().parent.parent / "book" / "_static" / "lantern.css").read_text(encoding="utf-8")
+    blocks = [dict(re.findall(r"(--lt-[a-z]+):\s*(#[0-9a-f]{6})", body)) for body in re.findall(r"\{([^{}]*)\}", sheet)]
+    return [block for block in blocks if "--lt-memory" in block]
+
+
+def test_the_style_sheet_and_the_library_have_the_same_colours() -> None:
+    light, *dark = themes()
+    for role in ROLES:
+        assert light[role.variable] == role.light
+    for variable, value in NEUTRALS.items():
+        assert light[variable] == value
+    assert len(dark) == 2
+    assert dark[0] == dark[1]
+
+
+@pytest.mark.parametrize("theme", [0, 1], ids=["light", "dark"])
 @pytest.mark.parametrize("role", ROLES, ids=lambda role: role.name)
-def test_a_role_is_readable_as_text(role: Any) -> None:
-    for page in ("#ffffff", "#f5f7fa"):
-        assert (luminance(page) + 0.05) / (luminance(role.light) + 0.05) >= 4.5
+def test_a_role_is_readable_as_text(role: Any, theme: int) -> None:
+    colours = themes()[theme]
+    for ground in ("--lt-surface", "--lt-panel"):
+        bright, dim = sorted((luminance(colours[ground]), luminance(colours[role.variable])), reverse=True)
+        assert (bright + 0.05) / (dim + 0.05) >= 4.5
 
 
 def test_roles_differ_without_colour() -> None:

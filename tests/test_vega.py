@@ -27,7 +27,7 @@ def panel(name: str, **extra: Any) -> dict[str, Any]:
         "height": 100,
         "transform": [{"filter": "datum.gpu == gpu"}],
         "layer": [
-            {"mark": {"type": "line", "stroke": "var(--lt-memory, #1f5fa8)"}, "encoding": {"x": x, "y": y}},
+            {"mark": {"type": "line", "stroke": "#1f5fa8"}, "encoding": {"x": x, "y": y}},
             {
                 "name": f"readout_{name}",
                 "mark": "text",

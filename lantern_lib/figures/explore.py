@@ -11,7 +11,7 @@ from typing import Any
 
 import altair as alt
 
-from lantern_lib.figures.roles import SURFACE, TEXT, TOTAL, Role
+from lantern_lib.figures.roles import PLOT_SURFACE, PLOT_TEXT, TOTAL, Role
 
 WIDTH = 580
 
@@ -150,7 +150,7 @@ def knob(here: alt.Chart, y: str, *, first: bool = True) -> alt.Chart:
     230
     """
     size, width = (230, 4) if first else (110, 3)
-    mark: alt.Chart = here.mark_point(size=size, strokeWidth=width, stroke=TOTAL.colour, fill=SURFACE, opacity=1)
+    mark: alt.Chart = here.mark_point(size=size, strokeWidth=width, stroke=TOTAL.light, fill=PLOT_SURFACE, opacity=1)
     return mark.encode(y=alt.Y(f"{y}:Q"))
 
 
@@ -181,7 +181,7 @@ def readout(here: alt.Chart, name: str, field: str, y: int, *, right: bool = Fal
     'readout_step'
     """
     align = "right" if right else "left"
-    mark: alt.Chart = here.mark_text(align=align, baseline="alphabetic", fontSize=14, fontWeight=600, fill=TEXT)
+    mark: alt.Chart = here.mark_text(align=align, baseline="alphabetic", fontSize=14, fontWeight=600, fill=PLOT_TEXT)
     x = alt.value("width") if right else alt.value(14)
     return mark.encode(x=x, y=alt.value(y), text=f"{field}:N").properties(name=f"readout_{name}")
 
@@ -217,6 +217,6 @@ def label(base: alt.Chart, words: str, x: str, y: str, role: Role, at: int, **of
     """
     row: alt.Chart = base.transform_filter(f"datum.{x} == {at}")
     mark: alt.Chart = row.mark_text(
-        fontSize=12.5, fontWeight=600, fill=role.colour, **({"align": "right", "dy": -8} | offset)
+        fontSize=12.5, fontWeight=600, fill=role.light, **({"align": "right", "dy": -8} | offset)
     )
     return mark.encode(x=alt.X(f"{x}:Q"), y=alt.Y(f"{y}:Q"), text=alt.value(words))

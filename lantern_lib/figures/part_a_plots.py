@@ -9,7 +9,7 @@ import altair as alt
 
 from lantern_lib import kv_cache, step, transformer
 from lantern_lib.figures.explore import WIDTH, grips, knob, label, readout, ring, rows_chart, selector
-from lantern_lib.figures.roles import ARITHMETIC, CONTROL, MEMORY, MUTED, SURFACE, TOTAL
+from lantern_lib.figures.roles import ARITHMETIC, CONTROL, MEMORY, PLOT_MUTED, PLOT_SURFACE, TOTAL
 from lantern_lib.hardware import ACCELERATORS, Replica
 from lantern_lib.model_config import ModelConfig
 from lantern_lib.units import GB
@@ -106,12 +106,12 @@ def roofline(
         )
     )
     here = base.transform_filter(grip)
-    wall = here.mark_rule(stroke=CONTROL.colour, strokeWidth=2, strokeDash=list(CONTROL.dash)).encode(x="limit:Q")
-    wall_text = here.mark_text(align="right", dx=-6, fontSize=12, fontWeight=600, fill=CONTROL.colour).encode(
+    wall = here.mark_rule(stroke=CONTROL.light, strokeWidth=2, strokeDash=list(CONTROL.dash)).encode(x="limit:Q")
+    wall_text = here.mark_text(align="right", dx=-6, fontSize=12, fontWeight=600, fill=CONTROL.light).encode(
         x="limit:Q", y=alt.value(192), text="limit_text:N"
     )
     lines = [
-        base.mark_line(stroke=role.colour, strokeDash=list(role.dash) or [1, 0]).encode(
+        base.mark_line(stroke=role.light, strokeDash=list(role.dash) or [1, 0]).encode(
             y=alt.Y(f"{name}:Q", title="milliseconds a step", scale=alt.Scale(zero=True))
         )
         for name, role in (("arithmetic", ARITHMETIC), ("memory", MEMORY), ("step", TOTAL))
@@ -130,7 +130,7 @@ def roofline(
         readout(here, "step", "step_text", 14),
         grips(base, 200, grip),
     ).properties(width=WIDTH, height=200)
-    rate = base.mark_line(stroke=TOTAL.colour).encode(y=alt.Y("rate:Q", title="tokens per second, all users"))
+    rate = base.mark_line(stroke=TOTAL.light).encode(y=alt.Y("rate:Q", title="tokens per second, all users"))
     bottom = alt.layer(
         rate, knob(here, "rate", first=False), readout(here, "rate", "rate_text", 118, right=True)
     ).properties(width=WIDTH, height=130)
@@ -201,26 +201,26 @@ def _memory_bars(here: alt.Chart) -> alt.LayerChart:
         axis=alt.Axis(domain=False, ticks=False, minExtent=82),
     )
     x = alt.X("whole:Q", title="GB of the replica", axis=alt.Axis(tickCount=6), scale=alt.Scale(zero=True, nice=False))
-    whole = layouts.mark_bar(height=26, fill="transparent", stroke=MUTED, strokeWidth=1.2).encode(
+    whole = layouts.mark_bar(height=26, fill="transparent", stroke=PLOT_MUTED, strokeWidth=1.2).encode(
         y=y, x=x, x2=alt.datum(0)
     )
-    weights = layouts.mark_bar(height=26, fill=MEMORY.colour).encode(y=y, x=alt.X("weights:Q"), x2=alt.datum(0))
-    reserve = layouts.mark_bar(height=26, fill=MUTED, fillOpacity=0.35).encode(y=y, x="weights:Q", x2="start:Q")
-    cache = layouts.mark_bar(height=26, fill=TOTAL.colour, fillOpacity=0.85).encode(y=y, x="start:Q", x2="used:Q")
+    weights = layouts.mark_bar(height=26, fill=MEMORY.light).encode(y=y, x=alt.X("weights:Q"), x2=alt.datum(0))
+    reserve = layouts.mark_bar(height=26, fill=PLOT_MUTED, fillOpacity=0.35).encode(y=y, x="weights:Q", x2="start:Q")
+    cache = layouts.mark_bar(height=26, fill=TOTAL.light, fillOpacity=0.85).encode(y=y, x="start:Q", x2="used:Q")
     # One cut after each conversation while they are wide enough to see.
     cuts = (
         layouts.transform_calculate(k="sequence(1, min(datum.count, 90))")
         .transform_flatten(["k"])
         .transform_calculate(at="datum.start + datum.k * datum.size")
-        .mark_tick(thickness=1, height=26, color=SURFACE, orient="vertical")
+        .mark_tick(thickness=1, height=26, color=PLOT_SURFACE, orient="vertical")
         .encode(y=y, x="at:Q")
     )
     words = layouts.transform_filter("datum.layout == 'shared keys'").mark_text(
         align="left", dx=6, dy=-23, fontSize=12, fontWeight=600
     )
     names = [
-        words.encode(y=y, x=alt.datum(0), text=alt.value("weights"), color=alt.value(MEMORY.colour)),
-        words.encode(y=y, x="start:Q", text=alt.value("cache"), color=alt.value(TOTAL.colour)),
+        words.encode(y=y, x=alt.datum(0), text=alt.value("weights"), color=alt.value(MEMORY.light)),
+        words.encode(y=y, x="start:Q", text=alt.value("cache"), color=alt.value(TOTAL.light)),
     ]
     return alt.layer(whole, weights, reserve, cache, cuts, *names)
 
@@ -277,13 +277,13 @@ def kv_budget(model: ModelConfig, *, context_len: int, accelerator: str = "H100"
         scale=alt.Scale(type="log", domain=[1, 6000]),
         axis=alt.Axis(values=[1, 10, 100, 1000], format=",d"),
     )
-    curve = base.mark_line(stroke=TOTAL.colour).encode(y=y)
+    curve = base.mark_line(stroke=TOTAL.light).encode(y=y)
     names = [
         label(base, "shared keys", "context", "shown", TOTAL, 768, align="left", dx=6, dy=-6),
         label(base, "every head", "context", "shown_full", MEMORY, 8192, dx=-8, dy=8),
     ]
     bottom = alt.layer(
-        base.mark_line(stroke=MEMORY.colour, strokeWidth=1.5, strokeDash=[4, 4]).encode(y="shown_full:Q"),
+        base.mark_line(stroke=MEMORY.light, strokeWidth=1.5, strokeDash=[4, 4]).encode(y="shown_full:Q"),
         curve,
         *names,
         knob(here, "shown"),

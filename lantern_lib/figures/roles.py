@@ -34,8 +34,17 @@ ATTACKER = Role("attacker", "--lt-attacker", "#c0262d", (1, 2), "someone who mea
 
 ROLES = (MEMORY, ARITHMETIC, TOTAL, USER, CONTROL, ATTACKER)
 
-TEXT = "var(--lt-text, #1c2430)"
-MUTED = "var(--lt-muted, #5a6472)"
-RULE = "var(--lt-rule, #d9dee5)"
-SURFACE = "var(--lt-surface, #ffffff)"
-PANEL = "var(--lt-panel, #f5f7fa)"
+# Neutral colours: the variable of the page, and its value in the light theme.
+NEUTRALS = {
+    "--lt-text": "#1d2430",
+    "--lt-muted": "#55606e",
+    "--lt-rule": "#dedcd4",
+    "--lt-surface": "#fefefc",
+    "--lt-panel": "#f5f4ef",
+}
+TEXT, MUTED, RULE, SURFACE, PANEL = (f"var({name}, {value})" for name, value in NEUTRALS.items())
+
+#: What a plot writes, and what the book makes of it. A plot is drawn on a canvas in JupyterLab, where
+#: no variable can be resolved, so it holds plain colours.
+PAGE_COLOURS = {role.light: role.colour for role in ROLES} | {v: f"var({n}, {v})" for n, v in NEUTRALS.items()}
+PLOT_TEXT, PLOT_MUTED, PLOT_SURFACE = NEUTRALS["--lt-text"], NEUTRALS["--lt-muted"], NEUTRALS["--lt-surface"]

@@ -8,13 +8,14 @@ from typing import Any
 
 import vl_convert
 
+from lantern_lib.figures.roles import MUTED, PAGE_COLOURS, RULE, TEXT
+
 VEGALITE_VERSION = "5.20"
 NARROW_PIXELS = 340.0  # the whole picture must fit a phone's column
 SIGNIFICANT_DIGITS = 6  # of numbers sent to the page: four more than any axis shows
 TRIM = 7  # vl_convert measures text with the build machine's fonts, so leave a little room
 
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', sans-serif"
-TEXT, MUTED, RULE = "var(--lt-text, #1d2430)", "var(--lt-muted, #55606e)", "var(--lt-rule, #d9dee5)"
 
 #: The look every chart of the book gets; what a chart says itself wins.
 VEGA_CONFIG: dict[str, Any] = {
@@ -99,7 +100,16 @@ def with_look(spec: dict[str, Any]) -> dict[str, Any]:
             merged[key] = {**value, **merged[key]} if key == "view" else {**merged[key], **value}
         else:
             merged[key] = value
-    return {**spec, "config": merged}
+    return {**_with_variables(spec), "config": merged}
+
+
+def _with_variables(spec: Any) -> Any:
+    """Put the page's variables in place of the course's plain colours, data left alone."""
+    if isinstance(spec, list):
+        return [_with_variables(item) for item in spec]
+    if isinstance(spec, dict):
+        return {k: v if k in ("datasets", "data") else _with_variables(v) for k, v in spec.items()}
+    return PAGE_COLOURS.get(spec, spec) if isinstance(spec, str) else spec
 
 
 def scaled(spec: Any, factor: float) -> Any:

@@ -7,7 +7,8 @@ What an author writes is plain Vega-Lite (Altair), so the same cell works in Jup
 - A **selector** is a parameter bound to ``binding_select``; the chart filters its rows by it.
 - A **readout** is a text mark in a chart whose ``name`` starts with ``readout``. Its text stands in the
   plot, is repeated under it, and is what a screen reader hears when the slider moves.
-- Colours are role variables with a fallback for JupyterLab: ``var(--lt-memory, #1f5fa8)``. The look
+- Colours are the plain ones of ``lantern_lib.figures.roles``, for JupyterLab draws on a canvas that knows no
+  variables; here each becomes the page's variable, so that dark mode works. The look
   of axes and text comes from ``charts.VEGA_CONFIG``; a chart sets none.
 - ``description`` is the alt text, and is required. ``name=`` in every binding is a control's label.
 - Panels are stacked (``vconcat``) and have a numeric ``width`` (about 580): for phones the chart is drawn a
@@ -27,8 +28,8 @@ The figure is found as ``[data-figure="<name>"]``, where the name is that of the
     base = alt.Chart(alt.Data(values=rows)).transform_filter("datum.gpu == gpu").encode(x="users:Q", y="ms:Q")
     here = base.transform_filter(ring)
     alt.layer(
-        base.mark_line(stroke="var(--lt-memory, #1f5fa8)"),
-        here.mark_point(size=180, strokeWidth=3, stroke="var(--lt-total, #6a3fb5)"),
+        base.mark_line(stroke=MEMORY.light),
+        here.mark_point(size=180, strokeWidth=3, stroke=TOTAL.light),
         here.mark_text(dy=-18).encode(text="label:N").properties(name="readout_ms"),
         base.mark_point(opacity=0).add_params(ring),
     ).add_params(gpu).properties(width=580, height=220, description="Time per step rises with users …")
