@@ -1,6 +1,6 @@
 """Every number that the two source documents print for Part A, recomputed by the library.
 
-``data/published_numbers.json`` holds one entry per printed number: where it stands, what it is, its
+``data/published_a.json`` holds one entry per printed number: where it stands, what it is, its
 inputs, the printed text, and a tolerance of half a unit of its last digit. The values come from the
 documents and from an independent recomputation, never from this library. ``corrected`` marks a number
 that is printed wrongly there; it is tested at its right value.
@@ -8,20 +8,15 @@ that is printed wrongly there; it is tested at its right value.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from lantern_lib import ACCELERATORS, H100, LANTERN_70B, ModelConfig, Replica, kv_cache, roofline, step, transformer
 from lantern_lib.hardware import H100_80GIB
 
-ENTRIES: list[dict[str, Any]] = json.loads(
-    (Path(__file__).parent / "data" / "published_numbers.json").read_text(encoding="utf-8")
-)
+PUBLISHED = "published_a"
 COUNT = transformer.parameters(LANTERN_70B)
 ROUND_WEIGHTS = 2 * 70e9  # the warm-up rounds the model to 70 billion parameters
 EIGHT_B = replace(LANTERN_70B, name="8B of exercise 1", num_layers=32, hidden_size=4096, num_heads=32)
@@ -175,27 +170,14 @@ COMPUTE: dict[str, Callable[..., float]] = {
 }
 
 
-@pytest.mark.parametrize("entry", ENTRIES, ids=[e["id"] for e in ENTRIES])
-def test_published_number(entry: dict[str, Any]) -> None:
-    got = COMPUTE[entry["compute"]](**entry["inputs"]) / entry["scale"]
-    where = f"{entry['source']}, {entry['what']}: printed {entry['printed']}, computed {got!r}"
-    if entry["relation"] == "below":
-        assert got < entry["expected"], where
-    elif entry["relation"] == "above":
-        assert got >= entry["expected"], where
-    else:
-        assert abs(got - entry["expected"]) <= entry["tolerance"], where
+def test_published_number(entry: dict[str, Any], hold: Callable[..., None]) -> None:
+    hold(entry, COMPUTE)
 
 
-def test_every_corrected_number_differs_from_what_is_printed() -> None:
-    corrected = [e["id"] for e in ENTRIES if "corrected" in e]
-    assert corrected == [
-        "A3.ridge_printed_operands",
-        "A3.chk_exact",
-        "S2.2.3.67x_true",
-        "S2.3.1.arith",
-    ]
+def test_every_corrected_number_is_known(entries: list[dict[str, Any]]) -> None:
+    corrected = [e["id"] for e in entries if "corrected" in e]
+    assert corrected == ["A3.ridge_printed_operands", "A3.chk_exact", "S2.2.3.67x_true", "S2.3.1.arith"]
 
 
-def test_no_compute_entry_is_unused() -> None:
-    assert set(COMPUTE) == {e["compute"] for e in ENTRIES}
+def test_no_compute_entry_is_unused(entries: list[dict[str, Any]]) -> None:
+    assert set(COMPUTE) == {e["compute"] for e in entries}

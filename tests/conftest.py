@@ -1,0 +1,48 @@
+"""What several test modules share."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+
+def published(name: str) -> list[dict[str, Any]]:
+    """Read a list of published numbers; see ``test_published_a.py``."""
+    text = (Path(__file__).parent / "data" / f"{name}.json").read_text(encoding="utf-8")
+    entries: list[dict[str, Any]] = json.loads(text)
+    return entries
+
+
+def holds(entry: dict[str, Any], compute: dict[str, Callable[..., float]]) -> None:
+    """Compare one published number with what the library computes."""
+    got = compute[entry["compute"]](**entry["inputs"]) / entry["scale"]
+    where = f"{entry['source']}, {entry['what']}: printed {entry['printed']}, computed {got!r}"
+    if entry["relation"] == "below":
+        assert got < entry["expected"], where
+    elif entry["relation"] == "above":
+        assert got >= entry["expected"], where
+    else:
+        assert abs(got - entry["expected"]) <= entry["tolerance"], where
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Give a test with an ``entry`` argument every number of its module's ``PUBLISHED`` list."""
+    if "entry" in metafunc.fixturenames:
+        entries = published(metafunc.module.PUBLISHED)
+        metafunc.parametrize("entry", entries, ids=[entry["id"] for entry in entries])
+
+
+@pytest.fixture
+def hold() -> Callable[[dict[str, Any], dict[str, Callable[..., float]]], None]:
+    """Return the comparison of a published number with the library."""
+    return holds
+
+
+@pytest.fixture
+def entries(request: pytest.FixtureRequest) -> list[dict[str, Any]]:
+    """Return all numbers of the module's ``PUBLISHED`` list."""
+    return published(request.module.PUBLISHED)
