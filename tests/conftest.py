@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+
+if TYPE_CHECKING:
+    from lantern_book.look import Reader
+
+HTML = Path(os.environ.get("LANTERN_HTML") or Path(__file__).resolve().parent.parent / "_build/html")
 
 
 def published(name: str) -> list[dict[str, Any]]:
@@ -46,3 +52,36 @@ def hold() -> Callable[[dict[str, Any], dict[str, Callable[..., float]]], None]:
 def entries(request: pytest.FixtureRequest) -> list[dict[str, Any]]:
     """Return all numbers of the module's ``PUBLISHED`` list."""
     return published(request.module.PUBLISHED)
+
+
+@pytest.fixture(scope="session")
+def missing() -> Callable[[str], None]:
+    """Return what a test does without something it needs: skip, or fail in CI, where nothing may be missing."""
+
+    def say(what: str) -> None:
+        if os.environ.get("CI"):
+            pytest.fail(f"{what} (needed in CI)")
+        pytest.skip(what)
+
+    return say
+
+
+@pytest.fixture(scope="session")
+def site(missing: Callable[[str], None]) -> Path:
+    """Return the folder of the built book."""
+    if not (HTML / "index.html").is_file():
+        missing("no built book; run `make book` first")
+    return HTML
+
+
+@pytest.fixture(scope="module")
+def reader(site: Path, missing: Callable[[str], None]) -> Iterator[Reader]:
+    """Return a browser that reads the built book with the network closed."""
+    from lantern_book.look import Reader, find_chromium
+
+    chromium = find_chromium()
+    if chromium is None:
+        missing("no Chromium on the path or in LANTERN_CHROMIUM")
+        return
+    with Reader(site, chromium) as reader:
+        yield reader

@@ -16,18 +16,10 @@ import yaml
 
 from lantern_grading import leaks, regions
 
-pytestmark = pytest.mark.book
+pytestmark = [pytest.mark.book, pytest.mark.usefixtures("site")]
 
 ROOT = Path(__file__).resolve().parent.parent
 HTML = Path(os.environ.get("LANTERN_HTML", ROOT / "_build" / "html"))
-
-
-@pytest.fixture(autouse=True)
-def _built() -> None:
-    if not (HTML / "index.html").exists():
-        if os.environ.get("CI"):
-            pytest.fail(f"no built book at {HTML}")
-        pytest.skip("no built book; run `make book` first")
 
 
 def toc_pages() -> list[str]:

@@ -7,24 +7,31 @@ is missing these tests are skipped with a reason; in CI (``CI`` set) they fail i
 from __future__ import annotations
 
 import json
-import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from lantern_book.look import Reader, Visit, find_chromium
+from lantern_book.look import Reader, Visit
 
 pytestmark = pytest.mark.browser
 
 ROOT = Path(__file__).resolve().parent.parent
-HTML = Path(os.environ.get("LANTERN_HTML") or ROOT / "_build/html")
 AXE = ROOT / "tests/browser/node_modules/axe-core/axe.min.js"
 STEPS = ROOT / "book/_static/steps.js"
 
+# Looked at from every side; the other pages once each, as a phone in the dark shows them.
 PAGES = ("index", "a/a3", "a/a4")
-EXPLORABLE = (("a/a3", "fig-roofline"), ("a/a4", "fig-kv-budget"))
+TOC = re.findall(r"(?:root|file): (\S+)", (ROOT / "book/_toc.yml").read_text(encoding="utf-8"))
+OTHER_PAGES = tuple(name for name in TOC if name not in PAGES)
+# A cell that draws a plot calls a module that ends in _plots and names its figure.
+PLOT_CELL = re.compile(r"```\{code-cell\}[^`]*?figure: \{name: (fig-[\w-]+)[^`]*?_plots\.\w+\(")
+EXPLORABLE = tuple(
+    (page.relative_to(ROOT / "book").with_suffix("").as_posix(), figure)
+    for page in sorted((ROOT / "book").glob("*/*.md"))
+    for figure in PLOT_CELL.findall(page.read_text(encoding="utf-8"))
+)
 # What the rings read, by page, figure and slider position, as published in the two source documents.
 READINGS = (
     ("a/a3", "fig-roofline", "64", ("18.7 ms", "3,419 tokens/s")),
@@ -32,25 +39,6 @@ READINGS = (
     ("a/a4", "fig-kv-budget", "2,000", ("224 conversations",)),
     ("a/a4", "fig-kv-budget", "131,072", ("3 conversations",)),
 )
-
-
-def missing(what: str) -> None:
-    """Skip, or fail where nothing may be missing."""
-    if os.environ.get("CI"):
-        pytest.fail(f"{what} (needed in CI)")
-    pytest.skip(what)
-
-
-@pytest.fixture(scope="module")
-def reader() -> Iterator[Reader]:
-    chromium = find_chromium()
-    if chromium is None:
-        missing("no Chromium on the path or in LANTERN_CHROMIUM")
-        return
-    if not (HTML / "index.html").is_file():
-        missing(f"no built book in {HTML}")
-    with Reader(HTML, chromium) as reader:
-        yield reader
 
 
 class Figure:
@@ -269,10 +257,39 @@ def test_unfolded_code_that_scrolls_is_reachable_by_keyboard(reader: Reader) -> 
         assert visit.page.evaluate(f"{boxes}.every(pre => pre.tabIndex === 0)")
 
 
+def serious_findings(visit: Visit) -> list[str]:
+    """What axe-core calls serious or critical on the page as it is now."""
+    visit.page.add_script_tag(path=AXE)
+    found: list[dict[str, Any]] = visit.page.evaluate("axe.run().then(result => result.violations)")
+    return [
+        f"{rule['id']}: {node['target']} {node['failureSummary']}"
+        for rule in found
+        if rule["impact"] in ("serious", "critical")
+        for node in rule["nodes"]
+    ]
+
+
+@pytest.mark.parametrize("name", OTHER_PAGES)
+def test_every_other_page_is_sound_on_a_phone_in_the_dark(
+    reader: Reader, name: str, missing: Callable[[str], None]
+) -> None:
+    if not AXE.is_file():
+        missing("axe-core is not installed: npm ci --prefix tests/browser")
+    with reader.visit(name, "narrow", True) as visit:
+        visit.read_to_the_end()
+        visit.page.evaluate("document.querySelectorAll('details').forEach(fold => (fold.open = true))")
+        visit.page.wait_for_timeout(200)
+        assert (visit.foreign, visit.failed, visit.errors) == ([], [], [])
+        assert visit.page.evaluate("document.scrollingElement.scrollWidth") <= visit.page.evaluate("innerWidth")
+        assert serious_findings(visit) == []
+
+
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("size", ["wide", "narrow"])
 @pytest.mark.parametrize("name", PAGES)
-def test_axe_finds_nothing_serious(reader: Reader, name: str, size: str, dark: bool) -> None:
+def test_axe_finds_nothing_serious(
+    reader: Reader, name: str, size: str, dark: bool, missing: Callable[[str], None]
+) -> None:
     if not AXE.is_file():
         missing("axe-core is not installed: npm ci --prefix tests/browser")
     with reader.visit(name, size, dark) as visit:
@@ -282,18 +299,10 @@ def test_axe_finds_nothing_serious(reader: Reader, name: str, size: str, dark: b
         page.evaluate("document.querySelectorAll('details').forEach(fold => (fold.open = true))")
         page.locator("article button.lt-claim").first.press("Enter")
         page.wait_for_timeout(200)  # for the boxes that scroll, once unfolded, to become reachable
-        page.add_script_tag(path=AXE)
-        found: list[dict[str, Any]] = page.evaluate("axe.run().then(result => result.violations)")
-        serious = [
-            f"{rule['id']}: {node['target']} {node['failureSummary']}"
-            for rule in found
-            if rule["impact"] in ("serious", "critical")
-            for node in rule["nodes"]
-        ]
-        assert serious == []
+        assert serious_findings(visit) == []
 
 
-def test_axe_sees_poor_contrast(reader: Reader) -> None:
+def test_axe_sees_poor_contrast(reader: Reader, missing: Callable[[str], None]) -> None:
     """The test above can fail: grey text on grey is found."""
     if not AXE.is_file():
         missing("axe-core is not installed: npm ci --prefix tests/browser")

@@ -3,40 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from lantern_book.look import Reader, find_chromium
+from lantern_book.look import Reader
 
 ROOT = Path(__file__).resolve().parent.parent
 BOOK = ROOT / "book"
-HTML = Path(os.environ.get("LANTERN_HTML") or ROOT / "_build/html")
 KILOBYTE = 1000
 
 # Everything the browser asks for on a first visit, read to the end, each file gzipped [bytes].
 TEXT_BUDGET = 300 * KILOBYTE
 PLOT_BUDGET = 650 * KILOBYTE
-
-
-def missing(what: str) -> None:
-    """Skip, or fail where nothing may be missing."""
-    if os.environ.get("CI"):
-        pytest.fail(f"{what} (needed in CI)")
-    pytest.skip(what)
-
-
-@pytest.fixture(scope="module")
-def reader() -> Iterator[Reader]:
-    chromium = find_chromium()
-    if chromium is None:
-        missing("no Chromium on the path or in LANTERN_CHROMIUM")
-        return
-    if not (HTML / "index.html").is_file():
-        missing(f"no built book in {HTML}")
-    with Reader(HTML, chromium) as reader:
-        yield reader
 
 
 @pytest.mark.browser

@@ -43,7 +43,9 @@ def adapt_page(
     html = context.get("body") or ""
     context["script_files"][:] = [f for f in context["script_files"] if f.filename != TABS]
     # The fold of a code cell says what it holds; myst-nb's label would hide that from screen readers.
-    context["body"] = html.replace(' aria-label="Toggle hidden content"', "")
+    html = html.replace(' aria-label="Toggle hidden content"', "")
+    # docutils calls the bibliography a list and its entries no list items.
+    context["body"] = html.replace('<div role="list" class="citation-list">', '<div class="citation-list">')
     toctree = context["generate_toctree_html"]
     context["generate_toctree_html"] = lambda *args, **options: name_folds(str(toctree(*args, **options)))
     for mark, file in SCRIPTS.items():
