@@ -202,7 +202,7 @@ def experts_touched(model: ExpertConfig, *, batch_size: int = 64) -> alt.VConcat
         description=(
             f"Two panels over the batch, 1 to {EXPERT_BATCHES[-1]}. Above: the experts of a layer that some token goes"
             f" to rise from {model.experts_per_token} to nearly all {model.num_experts}, steeply at first. Below: the"
-            " weights read for each token fall slowly while new experts are still touched, then faster and faster."
+            " weights read for each token fall slowly while new experts are still touched, then as one over the batch."
         ),
         usermeta={"lantern": {"stops": {"ring": [f"{b}" for b in EXPERT_BATCHES]}}},
     )
