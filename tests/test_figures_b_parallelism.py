@@ -86,7 +86,7 @@ def test_the_ring_reads_the_published_table(gpus: int, step: str, rate: str, fit
     where = {"accelerator": "H100", "context": "2,000", "gpus": gpus}
     (row,) = [r for r in rows_of("tensor_degree") if all(r[k] == v for k, v in where.items())]
     assert f"{gpus} GPUs: {step}" in row["step_text"]
-    assert "1.3 ms of it sums" in row["step_text"]
+    assert "1.3 of it sums" in row["step_text"]
     assert row["rate_text"].startswith(f"{rate} tokens/s")
     assert row["fits"] == fits
 

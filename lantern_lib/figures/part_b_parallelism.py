@@ -109,7 +109,7 @@ def layouts(model: ModelConfig) -> Diagram:
     return Diagram("Four ways to spread a model", f"{listed}.", *_both(draw))
 
 
-def expert_routing(model: ExpertConfig, shown: int = 8, chosen: tuple[int, ...] = (2, 5)) -> Diagram:
+def expert_routing(model: ExpertConfig, shown: int = 8, chosen: tuple[int, ...] = (1, 2)) -> Diagram:
     """Draw a router that sends a token to a few experts, with stored and used weights to scale.
 
     Parameters

@@ -9,7 +9,7 @@ import altair as alt
 from lantern_lib import mixture_of_experts as experts
 from lantern_lib import parallelism, step
 from lantern_lib.figures.explore import WIDTH, grips, knob, label, readout, ring, rows_chart, selector
-from lantern_lib.figures.roles import ARITHMETIC, MEMORY, TOTAL, USER
+from lantern_lib.figures.roles import ARITHMETIC, MEMORY, TOTAL, USER, Role
 from lantern_lib.hardware import ACCELERATORS, Replica
 from lantern_lib.mixture_of_experts import ExpertConfig
 from lantern_lib.model_config import ModelConfig
@@ -41,12 +41,25 @@ def _degree_rows(model: ModelConfig, max_batch: int) -> list[dict[str, Any]]:
                         "total": round(total, 3),
                         "rate": round(rate, 1),
                         "fits": fits,
-                        "step_text": f"{tp} GPUs: {total:.1f} ms a step, {sent:.1f} ms of it sums",
-                        "rate_text": f"{rate:,.0f} tokens/s from each GPU, batch {there.batch_size if there else 0}",
+                        "step_text": f"{tp} GPUs: {total:.1f} ms, {sent:.1f} of it sums",
+                        "rate_text": f"{rate:,.0f} tokens/s each, batch {there.batch_size if there else 0}",
                         "fits_text": f"{fits:,} conversations fit",
                     }
                 )
     return rows
+
+
+def _roof(base: alt.Chart, field: str) -> alt.Chart:
+    """Draw nothing above the bars, so that the line of text has room there."""
+    mark: alt.Chart = base.mark_point(opacity=0, size=1)
+    return mark.encode(y=alt.Y(f"roof_{field}:Q"))
+
+
+def _bars(base: alt.Chart, grip: alt.Parameter, field: str, title: str, role: Role) -> alt.LayerChart:
+    here = base.transform_filter(grip)
+    bars = base.mark_bar(size=54, fill=role.light, fillOpacity=0.85).encode(y=alt.Y(f"{field}:Q", title=title))
+    layers = (_roof(base, field), bars, knob(here, field, first=False), readout(here, field, f"{field}_text", 14))
+    return alt.layer(*layers).properties(width=WIDTH, height=120)
 
 
 def tensor_degree(
@@ -99,28 +112,33 @@ def tensor_degree(
     )
     base = (
         rows_chart(_degree_rows(model, max_batch))
+        .transform_joinaggregate(roof_total="max(total)", roof_rate="max(rate)", roof_fits="max(fits)")
+        .transform_calculate(
+            # Room above the bars for the line of text.
+            roof_total="1.3 * datum.roof_total",
+            roof_rate="1.4 * datum.roof_rate",
+            roof_fits="1.4 * datum.roof_fits",
+        )
         .transform_filter("datum.accelerator == accelerator && datum.context == context")
         .encode(x=x)
     )
     here = base.transform_filter(grip)
     y = alt.Y("total:Q", title="ms a step, batch 1", scale=alt.Scale(zero=True))
     top = alt.layer(
+        _roof(base, "total"),
         base.mark_bar(size=54, fill=MEMORY.light).encode(y=alt.Y("memory:Q"), y2=alt.datum(0)),
         base.mark_bar(size=54, fill=ARITHMETIC.light).encode(y=y, y2="memory:Q"),
         label(base, "memory", "gpus", "memory", MEMORY, 2, align="left", dx=34, dy=60),
         label(base, "all-reduces", "gpus", "total", ARITHMETIC, 2, align="left", dx=34, dy=10),
         knob(here, "total"),
-        readout(here, "step", "step_text", 14, right=True),
+        readout(here, "step", "step_text", 14),
         grips(base, 190, grip),
     ).properties(width=WIDTH, height=190)
-    panels = [top]
-    for field, title, role in (("rate", "tokens/s for each GPU", TOTAL), ("fits", "conversations", USER)):
-        bars = base.mark_bar(size=54, fill=role.light, fillOpacity=0.85).encode(y=alt.Y(f"{field}:Q", title=title))
-        panels.append(
-            alt.layer(bars, knob(here, field, first=False), readout(here, field, f"{field}_text", 14)).properties(
-                width=WIDTH, height=120
-            )
-        )
+    panels = [
+        top,
+        _bars(base, grip, "rate", "tokens/s for each GPU", TOTAL),
+        _bars(base, grip, "fits", "conversations", USER),
+    ]
     return (
         alt.vconcat(*panels)
         .add_params(card, context)
