@@ -222,7 +222,7 @@ def part_b_result(
     ]
 
     def draw(canvas: Canvas) -> None:
-        full = canvas.width - 8 - 64 - 110
+        full = canvas.width - 8 - 64 - 128
         for index, (title, values, texts, role) in enumerate(rows):
             y = 16 + index * 82
             canvas.text(4, y, title, bold=True, colour=role.colour)

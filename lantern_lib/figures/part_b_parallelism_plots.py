@@ -112,6 +112,7 @@ def tensor_degree(
     )
     base = (
         rows_chart(_degree_rows(model, max_batch))
+        .transform_filter("datum.accelerator == accelerator && datum.context == context")
         .transform_joinaggregate(roof_total="max(total)", roof_rate="max(rate)", roof_fits="max(fits)")
         .transform_calculate(
             # Room above the bars for the line of text.
@@ -119,7 +120,6 @@ def tensor_degree(
             roof_rate="1.4 * datum.roof_rate",
             roof_fits="1.4 * datum.roof_fits",
         )
-        .transform_filter("datum.accelerator == accelerator && datum.context == context")
         .encode(x=x)
     )
     here = base.transform_filter(grip)
@@ -128,8 +128,8 @@ def tensor_degree(
         _roof(base, "total"),
         base.mark_bar(size=54, fill=MEMORY.light).encode(y=alt.Y("memory:Q"), y2=alt.datum(0)),
         base.mark_bar(size=54, fill=ARITHMETIC.light).encode(y=y, y2="memory:Q"),
-        label(base, "memory", "gpus", "memory", MEMORY, 2, align="left", dx=34, dy=60),
-        label(base, "all-reduces", "gpus", "total", ARITHMETIC, 2, align="left", dx=34, dy=10),
+        label(base, "memory", "gpus", "memory", MEMORY, 2, align="left", dx=32, dy=24),
+        label(base, "all-reduces", "gpus", "total", ARITHMETIC, 2, align="left", dx=32, dy=4),
         knob(here, "total"),
         readout(here, "step", "step_text", 14),
         grips(base, 190, grip),
