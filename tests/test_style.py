@@ -28,6 +28,8 @@ LAYERS = [
     "roofline",
     "collectives",
     "step",
+    "parallelism",
+    "mixture_of_experts",
     "claims",
     "figures",
     "labs",
