@@ -161,8 +161,8 @@ def paging(
         "A reservation, and a table of blocks",
         f"Above: requests A and B reserve {reserved_len:,} tokens each and use {lengths[0]} and {lengths[1]}. Below:"
         f" the same two in blocks of {block_size} hold {num_used} blocks, wherever one was free; their tables list"
-        f" them in order, and {num_shared} {'block is' if num_shared == 1 else 'blocks are'} shared because both requests"
-        " begin with the same tokens.",
+        f" them in order, and {num_shared} {'block is' if num_shared == 1 else 'blocks are'} shared because both"
+        " requests begin with the same tokens.",
         *_both(draw),
     )
 

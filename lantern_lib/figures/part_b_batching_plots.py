@@ -254,9 +254,9 @@ def paged(lengths: Sequence[int], *, block_size: int, reserved_len: int) -> alt.
     return alt.vconcat(_request_panel(bars, grip, reserved_len), bottom).properties(
         description=(
             f"Above: {SHOWN_REQUESTS} requests as bars of what they used, with the unfilled tail of the last"
-            f" block behind each, and a dashed reservation that runs on to {reserved_len:,} tokens. Below: the empty share of"
-            f" all blocks over their size, from nothing at 1 token to almost half at 256, far under the {share:.1f} percent"
-            " of the reservation."
+            f" block behind each, and a dashed reservation that runs on to {reserved_len:,} tokens. Below: the empty"
+            " share of all blocks over their size, from nothing at 1 token to almost half at 256, far under the"
+            f" {share:.1f} percent of the reservation."
         ),
         usermeta={"lantern": {"stops": {"ring": [f"{size}" for size in BLOCK_SIZES]}}},
     )
