@@ -97,28 +97,29 @@ def test_drawn_schedules_do_not_overlap_within_a_slot(stop: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("slots", "static", "continuous"),
+    ("slots", "static", "continuous", "ratio"),
     [
-        (8, "27,023 steps, 43% busy", "11,880 steps, 98% busy, 2.27 times"),
-        (16, "14,894 steps, 39% busy", "6,138 steps, 95% busy, 2.43 times"),
-        (32, "7,863 steps, 37% busy", "3,236 steps, 90% busy, 2.43 times"),
-        (64, "4,048 steps, 36% busy", "1,771 steps, 83% busy, 2.29 times"),
+        (8, "27,023 steps, 43% busy", "11,880 steps, 98% busy", "2.27 times"),
+        (16, "14,894 steps, 39% busy", "6,138 steps, 95% busy", "2.43 times"),
+        (32, "7,863 steps, 37% busy", "3,236 steps, 90% busy", "2.43 times"),
+        (64, "4,048 steps, 36% busy", "1,771 steps, 83% busy", "2.29 times"),
     ],
 )
-def test_the_slots_ring_reads_the_published_numbers(slots: int, static: str, continuous: str) -> None:
+def test_the_slots_ring_reads_the_published_numbers(slots: int, static: str, continuous: str, ratio: str) -> None:
     (row,) = [row for row in rows_of("batching", "slots") if row["slots"] == slots]
     assert static in row["static_text"]
     assert continuous in row["continuous_text"]
+    assert ratio in row["ratio_text"]
 
 
 @pytest.mark.parametrize(
-    ("size", "text"),
-    [(1, "93,526 token-slots, 0.0"), (16, "97,392 token-slots, 4.0"), (64, "111,168 token-slots, 15.9"),
-     (256, "173,568 token-slots, 46.1")],
+    ("size", "slots", "empty"),
+    [(1, "93,526", "0.0"), (16, "97,392", "4.0"), (64, "111,168", "15.9"), (256, "173,568", "46.1")],
 )  # fmt: skip
-def test_the_block_ring_reads_the_published_numbers(size: int, text: str) -> None:
+def test_the_block_ring_reads_the_published_numbers(size: int, slots: str, empty: str) -> None:
     (row,) = [row for row in rows_of("paged", "block") if row["block"] == size]
-    assert text in row["text"]
+    assert row["text"] == f"blocks of {size}: {empty} percent empty"
+    assert row["slots_text"].startswith(f"{slots} token-slots")
 
 
 @pytest.mark.parametrize("name", PLOTS)

@@ -223,13 +223,10 @@ def radix_tree(system_len: int, turns: Sequence[int], new_len: int) -> Diagram:
                 canvas.box(x, y, w, 60, role, title=title, rows=[row], solid=role is TOTAL)
         with canvas.step(5):
             words = [
-                f"The new request finds {found:,}",
-                f"of its {len(new):,} tokens.",
-                "",
-                f"Stored: {tree.num_tokens:,};",
-                f"without sharing {apart:,}.",
+                f"The new request finds {found:,} of its {len(new):,} tokens.",
+                f"Stored: {tree.num_tokens:,}; without sharing {apart:,}.",
             ]
-            canvas.lines(left, 226 if wide else 200, words, size=13, colour=TOTAL.colour)
+            canvas.lines(left, 360, words, size=12.5, pitch=20, colour=TOTAL.colour)
 
     return Diagram(
         "Prefix caching is a tree",

@@ -29,7 +29,7 @@ def _bars(schedule: Schedule, stop: int) -> list[dict[str, Any]]:
             "start": use.start_step,
             "end": min(use.end_step, SHOWN_STEPS),
             "low": round(use.slot * height, 4),
-            "high": round((use.slot + 0.86) * height, 4),
+            "high": round((use.slot + 0.96) * height, 4),
         }
         for use in schedule.uses
         if use.start_step < SHOWN_STEPS
@@ -48,11 +48,9 @@ def _batching_rows(lengths: Sequence[int]) -> tuple[list[dict[str, Any]], list[d
                 "slots": slots,
                 "static": round(100 * static.busy_share, 2),
                 "continuous": round(100 * continuous.busy_share, 2),
-                "static_text": f"{slots} slots, static: {static.total_steps:,} steps, {static.busy_share:.0%} busy",
-                "continuous_text": (
-                    f"continuous: {continuous.total_steps:,} steps, {continuous.busy_share:.0%} busy,"
-                    f" {ratio:.2f} times as fast"
-                ),
+                "static_text": f"static: {static.total_steps:,} steps, {static.busy_share:.0%} busy",
+                "continuous_text": f"continuous: {continuous.total_steps:,} steps, {continuous.busy_share:.0%} busy",
+                "ratio_text": f"{slots} slots: {ratio:.2f} times as fast",
             }
         )
     return bars, rows
@@ -73,10 +71,10 @@ def _schedule_panel(bars: list[dict[str, Any]], policy: str, ring_: alt.Paramete
     used = (
         chart.transform_filter(ring_)
         .transform_filter(f"datum.policy == '{policy}'")
-        .mark_rect(fill=TOTAL.light, fillOpacity=0.85, stroke=PLOT_SURFACE, strokeWidth=0.8)
+        .mark_rect(fill=TOTAL.light, fillOpacity=0.85, stroke=PLOT_SURFACE, strokeWidth=0.5)
         .encode(x=x, x2="end:Q", y=y, y2="high:Q")
     )
-    return alt.layer(empty, used).properties(width=WIDTH, height=130)
+    return alt.layer(empty, used).properties(width=WIDTH, height=150)
 
 
 def batching(lengths: Sequence[int], *, num_slots: int) -> alt.VConcatChart:
@@ -132,8 +130,9 @@ def batching(lengths: Sequence[int], *, num_slots: int) -> alt.VConcatChart:
         label(base, "continuous", "slots", "continuous", TOTAL, 48, dy=-10, align="left"),
         knob(here, "continuous"),
         knob(here, "static", first=False),
-        readout(here, "static", "static_text", 68),
-        readout(here, "continuous", "continuous_text", 90),
+        readout(here, "ratio", "ratio_text", 54),
+        readout(here, "continuous", "continuous_text", 71),
+        readout(here, "static", "static_text", 92),
         grips(base, 190, grip),
     ).properties(width=WIDTH, height=190)
     return alt.vconcat(
@@ -163,7 +162,8 @@ def _paged_rows(lengths: Sequence[int]) -> tuple[list[dict[str, Any]], list[dict
                 "block": size,
                 "empty": round(100 * (1 - total / slots), 3),
                 "expected": round(100 * tail / (total / count + tail), 3),
-                "text": f"blocks of {size}: {slots:,} token-slots, {100 * (1 - total / slots):.1f} percent empty",
+                "text": f"blocks of {size}: {100 * (1 - total / slots):.1f} percent empty",
+                "slots_text": f"{slots:,} token-slots given out",
             }
         )
         for number, length in enumerate(lengths[:SHOWN_REQUESTS]):
@@ -178,12 +178,12 @@ def _request_panel(bars: list[dict[str, Any]], grip: alt.Parameter, reserved_len
     scale = alt.Scale(domain=[0, SHOWN_TOKENS], nice=False)
     reserved = here.mark_bar(
         height=7, fill="transparent", stroke=CONTROL.light, strokeWidth=0.7, strokeDash=[3, 2]
-    ).encode(y=y, x=alt.datum(0), x2=alt.value(WIDTH))
+    ).encode(y=y, x=alt.datum(0), x2=alt.datum(SHOWN_TOKENS))
     used = here.mark_bar(height=7, fill=TOTAL.light).encode(
         y=y, x=alt.X("used:Q", title="tokens", scale=scale), x2=alt.datum(0)
     )
     tail = here.mark_bar(height=7, fill=ARITHMETIC.light).encode(y=y, x=alt.X("used:Q", scale=scale), x2="held:Q")
-    words = f"dashed: the reservation goes on to {reserved_len:,}"
+    words = f"reserved, up to {reserved_len:,}"
     note = (
         rows_chart([{"x": SHOWN_TOKENS}])
         .mark_text(align="right", dx=-2, fontSize=12.5, fontWeight=600, fill=CONTROL.light)
@@ -239,16 +239,17 @@ def paged(lengths: Sequence[int], *, block_size: int, reserved_len: int) -> alt.
     bottom = alt.layer(
         wall.mark_rule(stroke=CONTROL.light, strokeWidth=2, strokeDash=list(CONTROL.dash)).encode(y=y),
         wall.mark_text(align="left", dy=14, fontSize=12.5, fontWeight=600, fill=CONTROL.light).encode(
-            x=alt.value(14), y=y, text=alt.value(f"a reservation of {reserved_len:,} each: {share:.1f} percent empty")
+            x=alt.value(14), y=y, text=alt.value(f"reserved: {share:.1f} percent empty")
         ),
         base.mark_line(stroke=PLOT_MUTED, strokeDash=[4, 4], strokeWidth=1.4).encode(y="expected:Q"),
         base.mark_line(stroke=TOTAL.light).encode(y=y),
-        label(base, "measured", "block", "empty", TOTAL, 128, dx=-8),
+        label(base, "measured", "block", "empty", TOTAL, 256, dx=-10, dy=-4),
         base.transform_filter("datum.block == 256")
-        .mark_text(align="right", dy=26, dx=8, fontSize=12.5, fontWeight=600, fill=PLOT_MUTED)
-        .encode(y="expected:Q", text=alt.value("half a block each")),
+        .mark_text(align="right", dy=70, dx=8, fontSize=12.5, fontWeight=600, fill=PLOT_MUTED)
+        .encode(y="expected:Q", text=alt.value("half a block")),
         knob(here, "empty"),
-        readout(here, "empty", "text", 62),
+        readout(here, "empty", "text", 54),
+        readout(here, "slots", "slots_text", 73),
         grips(base, 200, grip),
     ).properties(width=WIDTH, height=200)
     return alt.vconcat(_request_panel(bars, grip, reserved_len), bottom).properties(
