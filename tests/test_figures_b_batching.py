@@ -1,0 +1,141 @@
+"""Figures of pages B1 and B2: well-formed, inside their frame, in the roles' colours, true to the schedules."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+pytest.importorskip("altair", reason="figures need the labs extra")
+
+from lantern_lib.figures import part_b_batching as diagrams
+from lantern_lib.figures import part_b_batching_plots as plots
+from lantern_lib.figures.diagram import Diagram
+from lantern_lib.figures.roles import NEUTRALS, PAGE_COLOURS, ROLES
+from lantern_lib.workload import output_lengths_512
+
+LENGTHS = output_lengths_512()
+DIAGRAMS: dict[str, Callable[[], Diagram]] = {
+    "engine": diagrams.engine_loop,
+    "paging": lambda: diagrams.paging(40, 32, (38, 9), 16, 256),
+    "radix": lambda: diagrams.radix_tree(1500, (400, 600, 300), 50),
+}
+PLOTS: dict[str, Callable[[], Any]] = {
+    "batching": lambda: plots.batching(LENGTHS, num_slots=32),
+    "paged": lambda: plots.paged(LENGTHS, block_size=16, reserved_len=4096),
+}
+
+
+def drawings(name: str) -> list[ElementTree.Element]:
+    return list(ElementTree.fromstring(DIAGRAMS[name]()._repr_html_()))
+
+
+@pytest.mark.parametrize("name", DIAGRAMS)
+def test_a_diagram_is_described_and_its_text_stays_inside(name: str) -> None:
+    assert len(DIAGRAMS[name]().description) > 80
+    for svg in drawings(name):
+        width = float(svg.get("width", "0"))
+        for text in svg.iter("text"):
+            size, x = float(text.get("font-size", "0")), float(text.get("x", "0"))
+            length = 0.62 * size * len(text.text or "")
+            start = {"start": x, "middle": x - length / 2, "end": x - length}[text.get("text-anchor", "start")]
+            assert size >= 11
+            assert start >= -length * 0.1, text.text
+            assert start + length <= width + length * 0.12, text.text
+
+
+@pytest.mark.parametrize("name", DIAGRAMS)
+def test_colours_of_a_diagram_are_roles_or_neutral(name: str) -> None:
+    allowed = {r.colour for r in ROLES} | {f"var({n}, {v})" for n, v in NEUTRALS.items()} | {"none", None}
+    for svg in drawings(name):
+        assert {element.get(kind) for element in svg.iter() for kind in ("fill", "stroke")} <= allowed
+
+
+@pytest.mark.parametrize("name", ["engine", "radix"])
+def test_a_diagram_that_unfolds_has_its_steps(name: str) -> None:
+    for svg in drawings(name):
+        assert {g.get("data-step") for g in svg.iter("g")} == {str(n) for n in range(1, DIAGRAMS[name]().steps + 1)}
+
+
+def test_the_blocks_drawn_are_those_of_two_requests_that_share_a_beginning() -> None:
+    """78 and 49 tokens in blocks of 16 are 5 and 4 blocks, of which 32 common tokens fill 2: 7 in all."""
+    for svg in drawings("paging"):
+        shown = [text.text or "" for text in svg.iter("text")]
+        assert "Blocks of 16: 7 of 16 in use" in shown
+        assert shown.count("A B") == 2
+        assert shown.count("A") == 3
+        assert shown.count("B") == 2
+
+
+def tables(name: str) -> list[list[dict[str, Any]]]:
+    text = json.dumps(PLOTS[name]().to_dict())
+    return [json.loads(found) for found in dict.fromkeys(re.findall(r'"values": (\[\{.*?\}\])', text))]
+
+
+def rows_of(name: str, field: str) -> list[dict[str, Any]]:
+    return next(rows for rows in tables(name) if field in rows[0])
+
+
+@pytest.mark.parametrize("stop", range(len(plots.SLOTS)))
+def test_drawn_schedules_do_not_overlap_within_a_slot(stop: int) -> None:
+    bars = [bar for bar in rows_of("batching", "policy") if bar["stop"] == stop]
+    for policy in ("static", "continuous"):
+        drawn = [bar for bar in bars if bar["policy"] == policy]
+        heights = sorted({(bar["low"], bar["high"]) for bar in drawn})
+        assert len(heights) == plots.SLOTS[stop]
+        assert all(first[1] < second[0] for first, second in pairwise(heights))
+        for low, _ in heights:
+            times = sorted((bar["start"], bar["end"]) for bar in drawn if bar["low"] == low)
+            assert all(first[1] <= second[0] for first, second in pairwise(times))
+            if policy == "continuous":  # filled from the first to the last step that is drawn
+                assert sum(end - start for start, end in times) == plots.SHOWN_STEPS
+
+
+@pytest.mark.parametrize(
+    ("slots", "static", "continuous", "ratio"),
+    [
+        (8, "27,023 steps, 43% busy", "11,880 steps, 98% busy", "2.27 times"),
+        (16, "14,894 steps, 39% busy", "6,138 steps, 95% busy", "2.43 times"),
+        (32, "7,863 steps, 37% busy", "3,236 steps, 90% busy", "2.43 times"),
+        (64, "4,048 steps, 36% busy", "1,771 steps, 83% busy", "2.29 times"),
+    ],
+)
+def test_the_slots_ring_reads_the_published_numbers(slots: int, static: str, continuous: str, ratio: str) -> None:
+    (row,) = [row for row in rows_of("batching", "slots") if row["slots"] == slots]
+    assert static in row["static_text"]
+    assert continuous in row["continuous_text"]
+    assert ratio in row["ratio_text"]
+
+
+@pytest.mark.parametrize(
+    ("size", "slots", "empty"),
+    [(1, "93,526", "0.0"), (16, "97,392", "4.0"), (64, "111,168", "15.9"), (256, "173,568", "46.1")],
+)  # fmt: skip
+def test_the_block_ring_reads_the_published_numbers(size: int, slots: str, empty: str) -> None:
+    (row,) = [row for row in rows_of("paged", "block") if row["block"] == size]
+    assert row["text"] == f"blocks of {size}: {empty} percent empty"
+    assert row["slots_text"].startswith(f"{slots} token-slots")
+
+
+@pytest.mark.parametrize("name", PLOTS)
+def test_a_plot_describes_itself_in_plain_colours_and_names_its_stops(name: str) -> None:
+    spec = PLOTS[name]().to_dict()
+    assert len(spec["description"]) > 150
+    assert len(spec["usermeta"]["lantern"]["stops"]["ring"]) in (len(plots.SLOTS), len(plots.BLOCK_SIZES))
+    text = json.dumps({key: value for key, value in spec.items() if key not in ("datasets", "data")})
+    assert "var(" not in text
+    drawn = set(re.findall(r'"(?:fill|stroke|color)": (?:\{"value": )?"(#[0-9a-f]{6})"', text))
+    assert len(drawn) >= 4
+    assert drawn <= set(PAGE_COLOURS)
+
+
+def test_a_ring_starts_only_on_a_stop() -> None:
+    with pytest.raises(ValueError, match="^num_slots must be a stop of the slider"):
+        plots.batching(LENGTHS, num_slots=33)
+    with pytest.raises(ValueError, match="^block_size must be a stop of the slider"):
+        plots.paged(LENGTHS, block_size=17, reserved_len=4096)
