@@ -184,6 +184,16 @@ def test_a_prefix_is_shared_until_somebody_writes() -> None:
     assert pool.table("a")[1] != pool.table("b")[1]
 
 
+def test_what_a_gone_parent_wrote_behind_the_shared_part_is_overwritten() -> None:
+    pool = BlockPool(2, 4)
+    pool.allocate("parent", [1, 2, 3])
+    pool.fork("parent", "child", 1)
+    pool.free("parent")
+    pool.append("child", [7, 8])
+    assert pool.tokens("child") == (1, 7, 8)
+    assert pool.num_copies == 0
+
+
 @given(st.lists(st.integers(0, 60), max_size=20), st.integers(1, 20))
 def test_paged_slots_are_what_a_pool_gives_out(lengths: list[int], size: int) -> None:
     pool = BlockPool(1300, size)

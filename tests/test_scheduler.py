@@ -89,6 +89,11 @@ def test_a_slot_idles_only_when_nobody_waits(lengths: list[int], slots: int) -> 
         assert sum(u.start_step <= now < u.end_step for u in run.uses) == min(slots, len(lengths))
 
 
+def test_of_several_free_slots_the_lowest_is_taken() -> None:
+    """Slot 1 is free after step 1, slot 0 after step 2; the third request arrives when both are."""
+    assert [u.slot for u in continuous_batching([2, 1, 1], 2, [0, 0, 2]).uses] == [0, 1, 0]
+
+
 def test_equal_lengths_gain_nothing() -> None:
     assert static_batching([9] * 24, 8).total_steps == continuous_batching([9] * 24, 8).total_steps == 27
 
@@ -154,6 +159,12 @@ def test_blocks_run_more_at_once_than_final_lengths() -> None:
     final, blocks = (run_with_budget(pair, 2, 10, rule) for rule in ("final", "blocks"))  # type: ignore[arg-type]
     assert (final.total_steps, final.preemptions) == (8, 0)
     assert (blocks.total_steps, blocks.preemptions, blocks.recomputed_tokens) == (7, 1, 5)
+
+
+def test_the_youngest_is_preempted_and_comes_back_first() -> None:
+    """After one step 5 + 5 fill 10. The second gives way to the first, and returns before the third."""
+    run = run_with_budget([Request(4, 4), Request(4, 2), Request(4, 1)], 2, 10, "blocks")
+    assert (run.finished, run.preemptions, run.total_steps) == ((0, 1, 2), 1, 6)
 
 
 def test_what_can_never_fit_is_refused_with_a_reason() -> None:
