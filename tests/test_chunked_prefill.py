@@ -13,6 +13,7 @@ from lantern_lib.step import decode_step
 FOUR = Replica(H100, tp_size=4)
 # The shape and the machine as plain numbers, so that nothing below uses the code under test.
 MATRICES = 80 * (2 * 8192 * 8192 + 2 * 8192 * 1024 + 3 * 8192 * 28672) + 8192 * 128256
+NORMS = (2 * 80 + 1) * 8192  # streamed, not multiplied
 RATE, BANDWIDTH = 4 * 0.5 * 989e12, 4 * 0.8 * 3.35e12
 
 
@@ -22,7 +23,7 @@ def by_hand(decoders: int, context: int, chunk: int, chunk_context: int) -> floa
     for token in range(decoders + chunk):
         attended = context if token < decoders else chunk_context
         flops += 2 * MATRICES + 4 * 80 * 64 * 128 * attended
-    moved = 2.0 * MATRICES
+    moved = 2.0 * (MATRICES + NORMS)
     for _ in range(decoders):
         moved += 2 * 80 * 8 * 128 * 2 * context
     message = (decoders + chunk) * 8192 * 2
@@ -75,7 +76,9 @@ def test_the_best_chunk_keeps_the_target_and_the_next_does_not(target: float, mo
 
 def test_the_free_chunk_is_the_last_one_that_memory_hides() -> None:
     """Each further token takes the same arithmetic, so the crossing is one division."""
-    crossing = (2 * MATRICES + 32 * 4000 * 327_680) / BANDWIDTH * RATE / (2 * MATRICES + 4 * 80 * 64 * 128 * 4000)
+    crossing = (
+        (2 * (MATRICES + NORMS) + 32 * 4000 * 327_680) / BANDWIDTH * RATE / (2 * MATRICES + 4 * 80 * 64 * 128 * 4000)
+    )
     assert free_chunk(LANTERN_70B, FOUR, 32, 4000) == int(crossing - 32) == 191
     assert free_chunk(LANTERN_70B, FOUR, 2000, 1) == 0
 

@@ -33,8 +33,8 @@ def samples(rate: float, *, fixed: bool = False) -> tuple[np.ndarray, np.ndarray
     return gaps, np.ones(REQUESTS) if fixed else rng.exponential(1.0, REQUESTS)
 
 
-# The mean wait of n requests in a row has the variance rho (2 + 5 rho − 4 rho² + rho³) / (1 − rho)^4 / n (Daley 1968): at
-# 0.8 a standard error of 2.1 percent. Twice that, with fixed draws; a lost factor or a wrong rate misses by 20 and more.
+# The mean wait of n requests in a row has the variance rho (2 + 5 rho − 4 rho² + rho³) / (1 − rho)^4 / n (Daley 1968):
+# at 0.8 a standard error of 2.1 percent. Twice that, with fixed draws; a lost factor or a wrong rate misses by 20.
 NEAR = 0.04
 
 
