@@ -217,8 +217,8 @@ def best_chunk(
 
     Notes
     -----
-    A step never gets shorter with a longer chunk, so bisection finds it. The smallest wait of a newcomer
-    under a promise to the others is the largest chunk that keeps it. Used on page B3.
+    A step never gets shorter with a longer chunk, so bisection finds it. The largest chunk is the shortest
+    wait of the newcomer but for the rest in the last step. Used on page B3.
 
     Examples
     --------
