@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 from xml.etree import ElementTree
 
@@ -127,7 +128,7 @@ def test_a_looser_promise_allows_a_larger_chunk_and_a_shorter_wait() -> None:
     sizes, waits = [r["chunk"] for r in rows], [r["ttft"] for r in rows]
     assert sizes == sorted(sizes)
     # A last chunk of a few tokens costs a whole step, so the wait may rise by as much and no more.
-    assert all(later < earlier + 18.5 for earlier, later in zip(waits, waits[1:], strict=False))
+    assert all(later < earlier + 18.5 for earlier, later in pairwise(waits))
     assert waits[0] > 2 * waits[-1]
     assert reading("best_chunk", decoders="32", tp="4", target=50)["chunk"] == 545
     assert "not even" in reading("best_chunk", decoders="100", tp="4", target=20)["chunk_text"]

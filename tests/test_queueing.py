@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lantern_lib.queueing import MD1, MM1, MMc, closed_loop, erlang_c, mean_number, utilization
+from lantern_lib.queueing import MD1, MM1, MMc, closed_loop, erlang_c, mean_number, priority_mean_seconds, utilization
 
 REQUESTS = 300_000
 
@@ -112,9 +112,40 @@ def test_a_closed_loop_is_the_sum_over_its_states(users: int, rate: float, think
     assert got.mean_time_seconds == pytest.approx(users / throughput - think, rel=1e-5, abs=1e-6)
 
 
+@pytest.mark.parametrize("rates", [(0.3, 0.3), (0.1, 0.5), (0.5, 0.2)])
+def test_priorities_agree_with_the_balance_of_all_states(rates: tuple[float, float]) -> None:
+    """Steady state of the pair (important, other) in the system, solved as a linear system up to 45 of each."""
+    most = 45
+    index = {(i, j): i * most + j for i in range(most) for j in range(most)}
+    flow = np.zeros((most * most, most * most))
+    for (i, j), here in index.items():
+        moves = [((i + 1, j), rates[0]), ((i, j + 1), rates[1])]
+        moves.append(((i - 1, j), 1.0) if i else ((i, j - 1), 1.0))
+        for there, rate in moves:
+            if there in index:
+                flow[index[there], here] += rate
+                flow[here, here] -= rate
+    flow[-1] = 1
+    chances = np.linalg.solve(flow, np.eye(most * most)[-1]).reshape(most, most)
+    numbers = (chances.sum(1) @ np.arange(most), chances.sum(0) @ np.arange(most))
+    got = priority_mean_seconds(rates, 1)
+    assert got == pytest.approx([n / rate for n, rate in zip(numbers, rates, strict=True)], rel=0.01)
+
+
+@given(st.lists(st.floats(0.01, 0.19), min_size=1, max_size=5), st.floats(1, 9))
+def test_priority_moves_waiting_and_removes_none(rates: list[float], service_rate: float) -> None:
+    times = priority_mean_seconds(rates, service_rate)
+    inside = sum(rate * seconds for rate, seconds in zip(rates, times, strict=True))
+    assert inside == pytest.approx(MM1(sum(rates), service_rate).mean_number)
+    assert list(times) == sorted(times)
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
+        (lambda: priority_mean_seconds([], 1), "^arrival_rates must be"),
+        (lambda: priority_mean_seconds([0.6, 0.4], 1), "^arrival_rate must be below"),
+        (lambda: priority_mean_seconds([0.6, 0], 1), "^arrival_rates must be"),
         (lambda: MM1(1, 1), "^arrival_rate must be below"),
         (lambda: MD1(2, 1), "^arrival_rate must be below"),
         (lambda: MMc(8, 1, 8), "^arrival_rate must be below"),
