@@ -336,6 +336,6 @@ def open_loop(service: float, interval: float, stall: tuple[float, float], until
         "Two tests of one server",
         f"A server takes {service:g} s for a request and stands still from {stall[0]:g} to {stall[1]:g} s. The"
         f" closed-loop test sends again only after an answer and calls {counts[0]} requests slow. The open-loop test"
-        f" sends every {interval:g} s and finds {counts[1]} slow: those that arrive during the stall and those behind them.",
+        f" sends every {interval:g} s and finds {counts[1]} slow: all that arrive in the stall or behind it.",
         *_both(draw),
     )

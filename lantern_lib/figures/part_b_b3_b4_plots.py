@@ -243,7 +243,7 @@ def best_chunk(
                 f"Two panels over the promised time per token, {TARGETS[0]} to {TARGETS[-1]} milliseconds. Above: the"
                 " largest chunk that keeps the promise is zero up to the time of a normal step, then rises in"
                 " proportion to the time left. Below: the newcomer's time to first token for a prompt of"
-                f" {prompt_len:,} tokens falls steeply just above the normal step and is almost flat beyond three times it."
+                f" {prompt_len:,} tokens falls steeply just above the normal step and is almost flat later."
             ),
             usermeta={"lantern": {"stops": {"ring": [f"{t} ms" for t in TARGETS]}}},
         )
