@@ -8,7 +8,7 @@ import altair as alt
 
 from lantern_lib import chunked_prefill, step
 from lantern_lib.figures.explore import WIDTH, grips, knob, label, readout, ring, rows_chart, selector
-from lantern_lib.figures.roles import CONTROL, PLOT_MUTED, TOTAL, USER
+from lantern_lib.figures.roles import CONTROL, TOTAL, USER
 from lantern_lib.hardware import H100, Replica
 from lantern_lib.model_config import ModelConfig
 
@@ -41,8 +41,8 @@ def _chunk_rows(model: ModelConfig, context_len: int, prompt_len: int) -> list[d
                     "ttft": round(first, 1),
                     "whole": round(whole.ttft_seconds * 1e3, 1),
                     "normal": round(normal, 2),
-                    "pause_text": f"chunk of {chunk:,}: a token every {pause:.{1 if pause < 20 else 0}f} ms",
-                    "ttft_text": f"newcomer's first token after {first:,.0f} ms, {plan.num_steps} steps",
+                    "pause_text": f"a token every {pause:.{1 if pause < 20 else 0}f} ms",
+                    "ttft_text": f"first token after {first:,.0f} ms",
                     "normal_text": f"no chunk in the step: {normal:.1f} ms",
                     "whole_text": f"whole prompt in one step: {whole.ttft_seconds * 1e3:.0f} ms",
                 }
@@ -98,26 +98,30 @@ def chunk(
     base = rows_chart(rows).transform_filter("datum.decoders == decoders").encode(x=x)
     here = base.transform_filter(grip)
 
-    def dashed(field: str, text: str, dy: int) -> list[alt.Chart]:
+    def dashed(field: str, text: str, scale: alt.Scale, dy: int) -> list[alt.Chart]:
         one = base.transform_filter(f"datum.chunk == {CHUNKS[-1]}")
         rule = one.mark_rule(stroke=CONTROL.light, strokeDash=list(CONTROL.dash), strokeWidth=1.5)
         words = one.mark_text(align="right", dy=dy, fontSize=12, fontWeight=600, fill=CONTROL.light)
         return [
-            rule.encode(x=alt.value(0), x2=alt.value("width"), y=f"{field}:Q"),
-            words.encode(x=alt.value("width"), y=f"{field}:Q", text=f"{text}:N"),
+            rule.encode(x=alt.value(0), x2=alt.value("width"), y=alt.Y(f"{field}:Q", scale=scale)),
+            words.encode(x=alt.value("width"), y=alt.Y(f"{field}:Q", scale=scale), text=f"{text}:N"),
         ]
 
-    pause = alt.Y("pause:Q", title="gap a user sees, ms", scale=alt.Scale(type="log", domain=[10, 1000], nice=False))
-    ttft = alt.Y("ttft:Q", title="newcomer's TTFT, ms", scale=alt.Scale(domain=[500, 1400], nice=False))
+    gaps = alt.Scale(type="log", domain=[10, 1000], nice=False)
+    waits = alt.Scale(type="log", domain=[500, 2000], nice=False)
+    pause = alt.Y(
+        "pause:Q", title="gap a user sees, ms", scale=gaps, axis=alt.Axis(values=[10, 20, 50, 100, 200, 500, 1000])
+    )
+    ttft = alt.Y("ttft:Q", title="newcomer's TTFT, ms", scale=waits, axis=alt.Axis(values=[500, 700, 1000, 1400, 2000]))
     top = alt.layer(
-        *dashed("normal", "normal_text", 13),
+        *dashed("normal", "normal_text", gaps, 13),
         base.mark_line(stroke=TOTAL.light).encode(y=pause),
         knob(here, "pause"),
         readout(here, "pause", "pause_text", 16),
         grips(base, 190, grip),
     ).properties(width=WIDTH, height=190)
     bottom = alt.layer(
-        *dashed("whole", "whole_text", 14),
+        *dashed("whole", "whole_text", waits, 15),
         base.mark_line(stroke=USER.light, strokeDash=list(USER.dash)).encode(y=ttft),
         knob(here, "ttft", first=False),
         readout(here, "ttft", "ttft_text", 16, right=True),
@@ -218,10 +222,13 @@ def best_chunk(
     base = rows_chart(rows).transform_filter("datum.decoders == decoders && datum.tp == tp").encode(x=x)
     here = base.transform_filter(grip)
     size = alt.Y("chunk:Q", title="largest chunk, tokens", scale=alt.Scale(domain=[0, 5000], nice=False))
-    wait = alt.Y("ttft:Q", title="newcomer's TTFT, ms", scale=alt.Scale(type="log", domain=[200, 20000], nice=False))
-    marker = here.mark_rule(stroke=PLOT_MUTED, strokeWidth=1.2).encode()
+    wait = alt.Y(
+        "ttft:Q",
+        title="newcomer's TTFT, ms",
+        scale=alt.Scale(type="log", domain=[300, 5000], nice=False),
+        axis=alt.Axis(values=[300, 500, 1000, 2000, 5000]),
+    )
     top = alt.layer(
-        marker,
         base.mark_line(stroke=CONTROL.light, strokeDash=list(CONTROL.dash)).encode(y=size),
         label(base, "largest chunk", "target", "chunk", CONTROL, 100, dx=-10, dy=-6),
         knob(here, "chunk"),
@@ -229,7 +236,6 @@ def best_chunk(
         grips(base, 190, grip),
     ).properties(width=WIDTH, height=190)
     bottom = alt.layer(
-        marker,
         base.mark_line(stroke=USER.light, strokeDash=list(USER.dash)).encode(y=wait),
         knob(here, "ttft", first=False),
         readout(here, "ttft", "ttft_text", 16, right=True),
