@@ -188,6 +188,21 @@ class MM1(_Queue):
         """
         return -math.log1p(-require_fraction("q", q, zero=True)) * self.mean_time_seconds
 
+    def share_within(self, seconds: float) -> float:
+        """Return the share of requests whose time in the system stays within a limit.
+
+        Parameters
+        ----------
+        seconds : float
+            The limit [seconds].
+
+        Returns
+        -------
+        float
+            The inverse of :meth:`time_percentile`; times the arrival rate it is the goodput [ratio].
+        """
+        return -math.expm1(-require_non_negative("seconds", seconds) / self.mean_time_seconds)
+
     def wait_percentile(self, q: float) -> float:
         """Return the wait before service that a share of requests stays within.
 

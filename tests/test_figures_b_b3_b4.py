@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Callable
 from itertools import pairwise
@@ -30,6 +31,7 @@ DIAGRAMS: dict[str, Callable[[], Diagram]] = {
 PLOTS: dict[str, Callable[[], Any]] = {
     "chunk": lambda: plots.chunk(LANTERN_70B, context_len=4000, prompt_len=8000, chunk_size=512),
     "best_chunk": lambda: plots.best_chunk(LANTERN_70B, context_len=4000, prompt_len=8000, tpot_target_ms=50),
+    "goodput": lambda: plots.goodput(percent_busy=80),
 }
 
 
@@ -123,6 +125,19 @@ def test_the_chunk_ring_reads_the_published_table(chunk: int, pause: str, ttft: 
     assert "678 ms" in row["whole_text"]
 
 
+@pytest.mark.parametrize(("busy", "mean", "high"), [(50, 2.0, 6), (80, 5.0, 15), (90, 10.0, 30), (95, 20.0, 60)])
+def test_the_goodput_ring_reads_the_published_multiples(busy: int, mean: float, high: int) -> None:
+    row = reading("goodput", promise="5", busy=busy)
+    assert row["time_text"] == f"mean {mean}, 95th percentile {high}"
+    # Chance of one exponential stage more in each state: the sum over the states an arrival can find.
+    late = sum(
+        (1 - busy / 100) * (busy / 100) ** n * math.exp(-5) * 5**k / math.factorial(k)
+        for n in range(150)
+        for k in range(n + 1)
+    )
+    assert row["good"] == pytest.approx(busy * (1 - late), abs=0.1)
+
+
 def test_a_looser_promise_allows_a_larger_chunk_and_a_shorter_wait() -> None:
     rows = [r for r in rows_of(PLOTS["best_chunk"]()) if r["decoders"] == "32" and r["tp"] == "4" and r["chunk"]]
     sizes, waits = [r["chunk"] for r in rows], [r["ttft"] for r in rows]
@@ -151,3 +166,5 @@ def test_a_ring_starts_only_on_a_stop() -> None:
         plots.chunk(LANTERN_70B, context_len=4000, prompt_len=8000, chunk_size=500)
     with pytest.raises(ValueError, match="^tpot_target_ms must be a stop"):
         plots.best_chunk(LANTERN_70B, context_len=4000, prompt_len=8000, tpot_target_ms=55)
+    with pytest.raises(ValueError, match="^percent_busy must be a stop"):
+        plots.goodput(percent_busy=81)

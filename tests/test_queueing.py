@@ -47,6 +47,7 @@ def test_mm1_agrees_with_a_simulation(rate: float) -> None:
     assert times.mean() == pytest.approx(queue.mean_time_seconds, rel=NEAR)
     assert np.quantile(times, 0.95) == pytest.approx(queue.time_percentile(0.95), rel=NEAR)
     assert np.quantile(waits, 0.95) == pytest.approx(queue.wait_percentile(0.95), rel=NEAR)
+    assert (times <= 5).mean() == pytest.approx(queue.share_within(5), rel=NEAR)
 
 
 @pytest.mark.parametrize("rate", [0.5, 0.8])
@@ -152,6 +153,7 @@ def test_priority_moves_waiting_and_removes_none(rates: list[float], service_rat
         (lambda: MMc(1, 1, 0), "^num_servers must be"),
         (lambda: MM1(0, 1), "^arrival_rate must be a finite"),
         (lambda: MM1(0.5, 1).time_percentile(1), "^q must be"),
+        (lambda: MM1(0.5, 1).share_within(-1), "^seconds must be"),
         (lambda: utilization(1, math.nan), "^service_rate must be"),
         (lambda: mean_number(1, -1), "^mean_seconds must be"),
         (lambda: closed_loop(0, 1), "^num_users must be"),

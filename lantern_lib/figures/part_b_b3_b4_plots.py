@@ -1,4 +1,4 @@
-"""Explorable plots of page B3: the chunk size, and the best chunk for a promise."""
+"""Explorable plots of pages B3 and B4: the chunk size, the best chunk for a promise, and the goodput of a queue."""
 
 from __future__ import annotations
 
@@ -11,12 +11,15 @@ from lantern_lib.figures.explore import WIDTH, grips, knob, label, readout, ring
 from lantern_lib.figures.roles import CONTROL, TOTAL, USER
 from lantern_lib.hardware import H100, Replica
 from lantern_lib.model_config import ModelConfig
+from lantern_lib.queueing import MM1
 
 # The sizes of the table, and between them sizes that divide a prompt of 8,000 almost without a rest.
 CHUNKS = (128, 160, 200, 256, 320, 400, 512, 667, 800, 1024, 1334, 1600, 2048, 2667, 4000, 8000)
 DECODERS = (8, 32, 100)
 TARGETS = (19, 20, 21, 22, 24, 26, 28, 30, 35, 40, 45, 50, 60, 70, 80, 100, 120, 150, 200)
 TP_SIZES = (4, 8)
+PERCENT_BUSY = (10, 20, 30, 40, 50, 55, 60, 65, 70, 75, 80, 84, 87, 90, 92, 94, 95, 96, 97, 98, 99)
+PROMISES = (3, 5, 10)
 
 
 def _users(num_decoders: int) -> alt.Parameter:
@@ -230,7 +233,7 @@ def best_chunk(
     )
     top = alt.layer(
         base.mark_line(stroke=CONTROL.light, strokeDash=list(CONTROL.dash)).encode(y=size),
-        label(base, "largest chunk", "target", "chunk", CONTROL, 100, dx=-10, dy=-6),
+        label(base, "largest chunk", "target", "chunk", CONTROL, 100, dx=-10, dy=-14),
         knob(here, "chunk"),
         readout(here, "chunk", "chunk_text", 16),
         grips(base, 190, grip),
@@ -252,5 +255,96 @@ def best_chunk(
                 f" {prompt_len:,} tokens falls steeply just above the normal step and is almost flat later."
             ),
             usermeta={"lantern": {"stops": {"ring": [f"{t} ms" for t in TARGETS]}}},
+        )
+    )
+
+
+def _goodput_rows() -> list[dict[str, Any]]:
+    rows = []
+    for limit in PROMISES:
+        for stop, percent in enumerate(PERCENT_BUSY):
+            queue = MM1(percent / 100, 1)
+            mean, high, good = queue.mean_time_seconds, queue.time_percentile(0.95), percent * queue.share_within(limit)
+            rows.append(
+                {
+                    "promise": str(limit),
+                    "stop": stop,
+                    "busy": percent,
+                    "mean": round(mean, 2),
+                    "high": round(high, 2),
+                    "good": round(good, 2),
+                    "time_text": f"mean {mean:.1f}, 95th percentile {high:.0f}",
+                    "good_text": f"{good:.0f} of {percent} kept",
+                }
+            )
+    return rows
+
+
+def goodput(*, percent_busy: int, promise: int = 5) -> alt.VConcatChart:
+    """Plot the times of an M/M/1 queue, and what it serves within a promise, over the utilisation.
+
+    Parameters
+    ----------
+    percent_busy : int
+        Where the ring stands first, one of :data:`PERCENT_BUSY` [percent].
+    promise : int
+        First choice of :data:`PROMISES` [service times].
+
+    Returns
+    -------
+    altair.VConcatChart
+        Two panels with one ring and a selector.
+
+    Raises
+    ------
+    ValueError
+        If `percent_busy` is no stop of the slider.
+
+    Examples
+    --------
+    >>> len(goodput(percent_busy=80).vconcat)
+    2
+    """
+    if percent_busy not in PERCENT_BUSY:
+        raise ValueError(f"percent_busy must be a stop of the slider (10, 20, …, 80, …, 99), got {percent_busy!r}.")
+    grip = ring("Utilisation", len(PERCENT_BUSY), PERCENT_BUSY.index(percent_busy))
+    x = alt.X("busy:Q", title="utilisation, percent", scale=alt.Scale(domain=[0, 100], nice=False))
+    base = rows_chart(_goodput_rows()).transform_filter("datum.promise == promise").encode(x=x)
+    here = base.transform_filter(grip)
+    scale = alt.Scale(type="log", domain=[1, 400], nice=False)
+    title, axis = "time in the system, service times", alt.Axis(values=[1, 3, 10, 30, 100, 300])
+    mean_line = base.mark_line(stroke=USER.light, strokeDash=list(USER.dash))
+    top = alt.layer(
+        base.mark_line(stroke=TOTAL.light).encode(y=alt.Y("high:Q", title=title, scale=scale, axis=axis)),
+        mean_line.encode(y=alt.Y("mean:Q", title=title, scale=scale, axis=axis)),
+        label(base, "95th percentile", "busy", "high", TOTAL, 60, dy=-10),
+        label(base, "mean", "busy", "mean", USER, 60, dy=-8),
+        knob(here, "high"),
+        knob(here, "mean", first=False),
+        readout(here, "times", "time_text", 16),
+        grips(base, 190, grip),
+    ).properties(width=WIDTH, height=190)
+    served = alt.Scale(domain=[0, 100], nice=False)
+    share = "requests, percent of capacity"
+    kept = base.mark_line(stroke=CONTROL.light, strokeDash=list(CONTROL.dash))
+    bottom = alt.layer(
+        base.mark_line(stroke=TOTAL.light).encode(y=alt.Y("busy:Q", title=share, scale=served)),
+        kept.encode(y=alt.Y("good:Q", title=share, scale=served)),
+        label(base, "served", "busy", "busy", TOTAL, 75, dx=-8, dy=-4),
+        label(base, "served as promised", "busy", "good", CONTROL, 20, align="left", dx=14, dy=6),
+        knob(here, "good", first=False),
+        readout(here, "good", "good_text", 16),
+    ).properties(width=WIDTH, height=150)
+    return (
+        alt.vconcat(top, bottom)
+        .add_params(selector("promise", "Promise, service times", [str(p) for p in PROMISES], str(promise)))
+        .properties(
+            description=(
+                "Two panels over the utilisation of an M/M/1 queue, 10 to 99 percent. Above, on a logarithmic axis: the"
+                " mean time in the system and its 95th percentile, three times as high; both bend upwards near full."
+                " Below: what is served rises in a straight line, while what is served within the promise rises, peaks"
+                " well before full, and falls towards zero."
+            ),
+            usermeta={"lantern": {"stops": {"ring": [f"{p}%" for p in PERCENT_BUSY]}}},
         )
     )
