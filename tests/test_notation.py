@@ -12,16 +12,23 @@ import lantern_lib
 from lantern_lib import ModelConfig
 
 PAGE = Path(__file__).resolve().parent.parent / "book" / "notation.md"
-MODULES = ["units", "hardware", "model_config", "transformer", "kv_cache", "roofline", "collectives", "step"]
+MODULES = [
+    "units",
+    "hardware",
+    "model_config",
+    "transformer",
+    "kv_cache",
+    "roofline",
+    "collectives",
+    "step",
+    "speculative",
+]
 # Symbols of parts that are not written yet. A name leaves this list when the library has it.
 COMING = {
     "chunk_size",
     "arrival_rate",
     "service_rate",
     "utilization",
-    "acceptance",
-    "draft_len",
-    "draft_cost",
     "tokens_per_turn",
     "break_even_utilization",
 }

@@ -28,6 +28,8 @@ LAYERS = [
     "roofline",
     "collectives",
     "step",
+    "quantization",
+    "speculative",
     "claims",
     "figures",
     "labs",
