@@ -66,7 +66,7 @@ def storages(
     def draw(canvas: Canvas) -> None:
         wide = canvas.width == WIDE
         left, pitch = (92.0, 212.0) if wide else (4.0, 116.0)
-        full = pitch - (72 if wide else 10)
+        full = pitch - (86 if wide else 10)
         for column, (name, short, role, _) in enumerate(kinds):
             canvas.text(left + column * pitch, 16, name if wide else short, colour=role.colour, bold=True, size=13)
         for row, (bits, *values) in enumerate(rows):

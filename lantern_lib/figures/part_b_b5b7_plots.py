@@ -32,6 +32,8 @@ def _rows(model: ModelConfig, replica: Replica, context_len: int, draft_cost: fl
             tokens = speculative.expected_tokens(ACCEPTANCES["middle"], length)
             cost = check + draft_cost * length
             drafts = "1 draft" if length == 1 else f"{length} drafts"
+            # Near 1 the second digit decides whether it is a gain.
+            shown = f"{gains['middle']:.{1 if gains['middle'] >= 1.05 else 2}f}"
             block.append(
                 {
                     "batch": str(batch),
@@ -40,7 +42,7 @@ def _rows(model: ModelConfig, replica: Replica, context_len: int, draft_cost: fl
                     **{name: round(gain, 3) for name, gain in gains.items()},
                     "tokens": round(tokens, 3),
                     "cost": round(cost, 3),
-                    "gain_text": f"{drafts} at batch {batch}: {gains['middle']:.1f} times the tokens/s",
+                    "gain_text": f"{drafts} at batch {batch}: {shown} times the tokens/s",
                     "cost_text": f"{tokens:.2f} tokens for the time of {cost:.2f} steps",
                 }
             )
@@ -117,7 +119,7 @@ def speculation(
     top = alt.layer(*_gains(base), knob(here, "middle"), readout(here, "gain", "gain_text", 14), grips(base, 210, grip))
     bottom = alt.layer(*_round(base), knob(here, "cost", first=False), readout(here, "cost", "cost_text", 14))
     return (
-        alt.vconcat(top.properties(width=WIDTH, height=210), bottom.properties(width=WIDTH, height=150))
+        alt.vconcat(top.properties(width=WIDTH, height=210), bottom.properties(width=WIDTH, height=170))
         .add_params(batch)
         .properties(
             description=(
@@ -134,27 +136,27 @@ def speculation(
 def _gains(base: alt.Chart) -> list[alt.Chart]:
     """Draw one curve for each acceptance with its best length, and the line of no gain."""
     y = alt.Y("value:Q", title="tokens/s, times ordinary", scale=alt.Scale(domain=[0, 5.2], nice=False))
-    styles = {"low": (MEMORY, [2, 3]), "middle": (TOTAL, [1, 0]), "high": (USER, [7, 3])}
+    styles = {"low": (MEMORY, [2, 3], 4), "middle": (TOTAL, [1, 0], -1), "high": (USER, [7, 3], -10)}
     layers: list[alt.Chart] = [
         base.mark_rule(stroke=CONTROL.light, strokeWidth=1.5, strokeDash=list(CONTROL.dash)).encode(
             x=alt.value(0), x2=alt.value("width"), y=alt.datum(1)
         )
     ]
-    for name, (role, dash) in styles.items():
+    for name, (role, dash, dy) in styles.items():
         curve = y.copy()
         curve.shorthand = f"{name}:Q"
         layers.append(base.mark_line(stroke=role.light, strokeDash=dash).encode(y=curve))
         layers.append(base.mark_point(filled=True, size=60, fill=role.light, opacity=1).encode(y=f"best_{name}:Q"))
-        layers.append(label(base, f"{ACCEPTANCES[name]}", "k", name, role, 16, align="left", dx=6, dy=4))
+        layers.append(label(base, f"{ACCEPTANCES[name]}", "k", name, role, 16, align="left", dx=6, dy=dy))
     return layers
 
 
 def _round(base: alt.Chart) -> list[alt.Chart]:
     """Draw the tokens of a round and its time, both in their own unit on one axis."""
-    y = alt.Y("tokens:Q", title="per round", scale=alt.Scale(zero=True))
+    y = alt.Y("tokens:Q", title="per round: tokens, and time in steps", scale=alt.Scale(domain=[0, 10], nice=False))
     return [
         base.mark_line(stroke=USER.light, strokeDash=list(USER.dash)).encode(y=y),
         base.mark_line(stroke=ARITHMETIC.light, strokeDash=list(ARITHMETIC.dash)).encode(y="cost:Q"),
-        label(base, "tokens", "k", "tokens", USER, 14, dy=-8),
-        label(base, "time, in steps", "k", "cost", ARITHMETIC, 14, dy=-8),
+        label(base, "tokens", "k", "tokens", USER, 16, align="left", dx=6, dy=8),
+        label(base, "time", "k", "cost", ARITHMETIC, 16, align="left", dx=6, dy=2),
     ]
