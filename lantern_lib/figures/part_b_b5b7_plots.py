@@ -42,7 +42,7 @@ def _rows(model: ModelConfig, replica: Replica, context_len: int, draft_cost: fl
                     **{name: round(gain, 3) for name, gain in gains.items()},
                     "tokens": round(tokens, 3),
                     "cost": round(cost, 3),
-                    "gain_text": f"{drafts} at batch {batch}: {shown} times the tokens/s",
+                    "gain_text": f"{drafts} at batch {batch}: {shown} times",
                     "cost_text": f"{tokens:.2f} tokens for the time of {cost:.2f} steps",
                 }
             )
@@ -135,8 +135,8 @@ def speculation(
 
 def _gains(base: alt.Chart) -> list[alt.Chart]:
     """Draw one curve for each acceptance with its best length, and the line of no gain."""
-    y = alt.Y("value:Q", title="tokens/s, times ordinary", scale=alt.Scale(domain=[0, 5.2], nice=False))
-    styles = {"low": (MEMORY, [2, 3], 4), "middle": (TOTAL, [1, 0], -1), "high": (USER, [7, 3], -10)}
+    y = alt.Y("value:Q", title="tokens/s, times ordinary", scale=alt.Scale(domain=[0, 6], nice=False))
+    styles = {"low": (MEMORY, [2, 3], 6), "middle": (TOTAL, [1, 0], 3), "high": (USER, [7, 3], -8)}
     layers: list[alt.Chart] = [
         base.mark_rule(stroke=CONTROL.light, strokeWidth=1.5, strokeDash=list(CONTROL.dash)).encode(
             x=alt.value(0), x2=alt.value("width"), y=alt.datum(1)
