@@ -7,6 +7,7 @@ expanded on their way into the arithmetic units.
 from __future__ import annotations
 
 from dataclasses import replace
+from numbers import Integral
 
 from lantern_lib.model_config import ModelConfig
 from lantern_lib.units import require_int, require_non_negative
@@ -16,7 +17,7 @@ STORED_BITS = (4, 8, 16)
 
 
 def _require_bits(name: str, value: object) -> int:
-    if isinstance(value, bool) or value not in STORED_BITS:
+    if not isinstance(value, Integral) or value not in STORED_BITS:
         raise ValueError(
             f"{name} must be 4, 8 or 16, got {value!r}. It is the number of bits that one stored number takes."
         )

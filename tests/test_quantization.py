@@ -50,7 +50,7 @@ def test_sixteen_bits_change_nothing() -> None:
     assert model.num_layers == LANTERN_70B.num_layers
 
 
-@pytest.mark.parametrize("bits", [0, 2, 3, 6, 32, -8, True, "8", None, float("nan"), 4.5])
+@pytest.mark.parametrize("bits", [0, 2, 3, 6, 32, -8, True, "8", None, float("nan"), 4.5, 8.0])
 @pytest.mark.parametrize("field", ["weight_bits", "kv_bits"])
 def test_other_widths_are_refused(field: str, bits: object) -> None:
     with pytest.raises(ValueError, match=f"^{field} must be 4, 8 or 16, got "):

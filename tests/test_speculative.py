@@ -120,7 +120,8 @@ def test_a_check_that_costs_nothing_extra_gives_the_usual_formula() -> None:
     assert got == pytest.approx(3.3616 / 1.2)
 
 
-@pytest.mark.parametrize(("acceptance", "draft_len", "bits"), [(0.6, 4, 16), (0.8, 8, 16), (0.6, 4, 8), (0.3, 2, 4)])
+@pytest.mark.parametrize("acceptance", [0.3, 0.5, 0.6, 0.7, 0.8, 0.85])
+@pytest.mark.parametrize(("draft_len", "bits"), [(2, 16), (4, 16), (8, 16), (4, 8), (3, 4)])
 def test_the_break_even_batch_is_the_first_without_a_gain(acceptance: float, draft_len: int, bits: int) -> None:
     model = quantization.with_storage(LANTERN_70B, weight_bits=bits)
 
