@@ -31,6 +31,11 @@ COMING = {
     "acceptance",
     "draft_len",
     "draft_cost",
+    "speculative",
+    "chunk_size",
+    "arrival_rate",
+    "service_rate",
+    "utilization",
     "tokens_per_turn",
     "break_even_utilization",
 }

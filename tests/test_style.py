@@ -38,6 +38,8 @@ LAYERS = [
     "chunked_prefill",
     "queueing",
     "metrics",
+    "quantization",
+    "speculative",
     "claims",
     "figures",
     "labs",
