@@ -66,6 +66,8 @@ def without(source: str, region: str) -> str:
 def secret_lines(cells: Iterable[Any], region: str) -> set[str]:
     """Collect the telling lines of all regions that stand nowhere else in the notebook.
 
+    An import tells nothing, and any module may hold the same one.
+
     Parameters
     ----------
     cells : iterable of notebook cells
@@ -83,6 +85,7 @@ def secret_lines(cells: Iterable[Any], region: str) -> set[str]:
     for cell in cells:
         outside, inside = split(cell["source"], region)
         public += outside
-        secret.update(line.strip() for line in inside if len(line.strip()) >= _TELLING)
+        stripped = [line.strip() for line in inside]
+        secret.update(line for line in stripped if len(line) >= _TELLING and not line.startswith(("import ", "from ")))
     everything_public = "\n".join(public)
     return {line for line in secret if line not in everything_public}

@@ -73,7 +73,7 @@ def test_no_page_loads_anything_from_another_host() -> None:
 
 def test_every_link_inside_the_site_leads_somewhere() -> None:
     for page in html_files():
-        for target in re.findall(r"<a\b[^>]*\bhref=\"([^\"#?:]+)", page.read_text(encoding="utf-8")):
+        for target in re.findall(r"<a\b[^>]*\bhref=\"([^\"#?:]+)[\"#?]", page.read_text(encoding="utf-8")):
             assert (page.parent / target).exists(), f"{page.relative_to(HTML)} links to {target}"
 
 
