@@ -38,6 +38,10 @@ READINGS = (
     ("a/a4", "fig-kv-budget", "8,192", ("54 conversations",)),
     ("a/a4", "fig-kv-budget", "2,000", ("224 conversations",)),
     ("a/a4", "fig-kv-budget", "131,072", ("3 conversations",)),
+    ("b/b1", "fig-batching", "32", ("3,236 steps", "7,863 steps")),
+    ("b/b2", "fig-paged", "16", ("4.0 percent", "97,392 token-slots")),
+    ("b/b3", "fig-chunk", "512", ("47 ms", "754 ms")),
+    ("b/b5", "fig-spec", "8", ("3.1 times",)),
 )
 
 
@@ -224,7 +228,7 @@ def test_every_selector_changes_the_picture(reader: Reader, name: str, figure: s
             current = selector.evaluate("select => select.selectedIndex")
             selector.select_option(index=1 if current == 0 else 0)
             plot.settle()
-            assert (plot.plot.inner_html() != picture), "the picture must change"
+            assert plot.plot.inner_html() != picture, "the picture must change"
             selector.select_option(index=current)
             plot.settle()
             assert plot.readout == readout

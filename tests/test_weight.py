@@ -26,6 +26,10 @@ PLOT_BUDGET = 650 * KILOBYTE
         ("a/a2", False, TEXT_BUDGET),
         ("a/a3", True, PLOT_BUDGET),
         ("a/a4", True, PLOT_BUDGET),
+        ("b/b1", True, PLOT_BUDGET),
+        ("b/b5", True, PLOT_BUDGET),
+        ("b/b7", False, TEXT_BUDGET),
+        ("errata", False, TEXT_BUDGET),
     ],
 )
 def test_a_first_visit_stays_within_its_budget(reader: Reader, name: str, has_plot: bool, budget: int) -> None:
