@@ -165,8 +165,8 @@ def _expert_rows(model: ExpertConfig) -> list[dict[str, Any]]:
                 "batch": batch,
                 "touched": round(touched, 2),
                 "read": round(read / batch, 3),
-                "touched_text": f"batch {batch}: {touched:.0f} of {model.num_experts} experts of a layer",
-                "read_text": f"{read:,.0f} GB a step, {read / batch:.1f} GB for each token",
+                "touched_text": f"batch {batch}: {touched:.0f} of {model.num_experts} experts",
+                "read_text": f"{read:,.0f} GB a step, {read / batch:.1f} GB a token",
             }
         )
     return rows
