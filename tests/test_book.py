@@ -92,6 +92,19 @@ def test_the_ledgers_agree_with_the_pages() -> None:
     assert {entry["id"] for entry in (facts.values() if isinstance(facts, dict) else facts)} == set(owned)
 
 
+def test_every_fact_is_listed_with_its_source_spelled_out() -> None:
+    owned = tomllib.loads((ROOT / "book" / "facts.toml").read_text(encoding="utf-8"))
+    keys = re.findall(r"^@\w+\{([^,]+),", (ROOT / "book" / "references.bib").read_text(encoding="utf-8"), re.M)
+    table = (HTML / "sources.html").read_text(encoding="utf-8").split("<tbody>")[1].split("</tbody>")[0]
+    assert table.count("<tr") == len(owned)
+    shown = table + "".join(
+        popover
+        for page in html_files()
+        for popover in re.findall(r'id="lt-fact-.*?</div>', page.read_text(encoding="utf-8"), re.S)
+    )
+    assert not [key for key in keys if re.search(rf">{key}\b", shown)]
+
+
 def test_page_sources_have_one_language_of_numbers() -> None:
     """Each page that claims anything ends with its check box."""
     for name in toc_pages():

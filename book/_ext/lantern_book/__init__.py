@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register every part of the extension with Sphinx."""
     # Imported here: the commands must start without loading Sphinx and its theme.
-    from lantern_book import claims, facts, katex, theme, vega
+    from lantern_book import claims, fact_list, facts, katex, theme, vega
 
-    for part in (claims, facts, katex, vega, theme):
+    for part in (claims, facts, fact_list, katex, vega, theme):
         part.setup(app)
     return {"parallel_read_safe": True, "parallel_write_safe": True, "env_version": 1}
 

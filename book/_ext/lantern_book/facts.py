@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from sphinx.application import Sphinx
     from sphinx.environment import BuildEnvironment
 
-_STATUS = {
+STATUS = {
     "read": "read at the source",
     "quoted": "as quoted by another author; not read at the source",
     "assumed": "assumed for this course",
@@ -64,7 +64,7 @@ class Fact:
             value = getattr(self, field)
             if not isinstance(value, str) or not value.strip():
                 raise ValueError(f"{field} must be a text that is not empty, got {value!r}")
-        for field, allowed in (("status", tuple(_STATUS)), ("kind", _KINDS)):
+        for field, allowed in (("status", tuple(STATUS)), ("kind", _KINDS)):
             if getattr(self, field) not in allowed:
                 raise ValueError(f"{field} must be one of {', '.join(allowed)}, got {getattr(self, field)!r}")
         if not isinstance(self.url, str) or (self.url and not self.url.startswith(("https://", "http://"))):
@@ -118,7 +118,7 @@ def build_date() -> datetime.date:
 
 def check(app: Sphinx, env: BuildEnvironment) -> list[str]:
     """Compare all pages with all facts; return the pages to write again because a fact changed."""
-    path = _facts_path(app)
+    path = facts_path(app)
     facts, problems = load_facts(path)
     for line, message in problems:
         warn(message, f"{path}:{line}")
@@ -139,9 +139,9 @@ def check(app: Sphinx, env: BuildEnvironment) -> list[str]:
 def resolve(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     """Let the facts of a page open their sources, and show the date of old prices and limits."""
     uses = {use.id for use in references.uses_by_page(app.env).get(docname, []) if use.kind == "fact"}
-    facts = {name: fact for name, fact in load_facts(_facts_path(app))[0].items() if name in uses}
+    facts = {name: fact for name, fact in load_facts(facts_path(app))[0].items() if name in uses}
     today = build_date()
-    dates = {name: f" (as of {_day(fact.date)})" for name, fact in facts.items() if fact.is_dated(today)}
+    dates = {name: f" (as of {day(fact.date)})" for name, fact in facts.items() if fact.is_dated(today)}
     if app.builder.format == "html":
         popovers = {name: _popover(app, fact) for name, fact in facts.items()}
         references.turn_into_buttons(doctree, "fact", popovers, dates)
@@ -155,7 +155,7 @@ def write_json(app: Sphinx, exception: Exception | None) -> None:
     """Write ``facts.json`` at the root of the HTML output, sorted by id."""
     if exception is not None or app.builder.format != "html":
         return
-    facts = {name: asdict(fact) for name, fact in load_facts(_facts_path(app))[0].items()}
+    facts = {name: asdict(fact) for name, fact in load_facts(facts_path(app))[0].items()}
     for entry in facts.values():
         del entry["line"]
         entry["date"] = entry["date"].isoformat()
@@ -172,7 +172,8 @@ def setup(app: Sphinx) -> dict[str, Any]:
     return {"parallel_read_safe": True, "parallel_write_safe": True, "env_version": 1}
 
 
-def _facts_path(app: Sphinx) -> Path:
+def facts_path(app: Sphinx) -> Path:
+    """Return where the book keeps its facts."""
     return Path(app.srcdir) / "facts.toml"
 
 
@@ -194,33 +195,37 @@ def _fact(name: str, entry: Any, line: int) -> Fact:
     return Fact(id=name, date=date, line=line, **fields)
 
 
-def _day(date: datetime.date) -> str:
+def day(date: datetime.date) -> str:
+    """Print a date as a reader reads it."""
     return f"{date.day} {date:%B %Y}"
 
 
 def _popover(app: Sphinx, fact: Fact) -> str:
-    source = escape(_source_title(app, fact.source))
+    source = escape(source_title(app, fact.source))
     if fact.url:
         source = f'<a href="{escape(fact.url)}">{source}</a>'
     rows = [
         ("Source", source),
-        ("Date", _day(fact.date)),
-        ("Status", _STATUS[fact.status]),
+        ("Date", day(fact.date)),
+        ("Status", STATUS[fact.status]),
         ("Kind", fact.kind),
         ("Fact", f"<code>{escape(fact.id)}</code>"),
     ]
     return references.popover("fact", fact.id, fact.text, f"Where {fact.text} comes from", rows)
 
 
-def _source_title(app: Sphinx, source: str) -> str:
-    """Return a bibliography entry as authors, title and year; any other source as it stands."""
-    if "cite" not in app.env.domains:
+def source_title(app: Sphinx, source: str) -> str:
+    """Return a bibliography entry as authors, title and year; any other source as it stands.
+
+    After the entry's key and a comma may stand where in it the fact is, which is kept.
+    """
+    key, _, place = source.partition(", ")
+    entries = app.env.get_domain("cite").bibdata.data.entries if "cite" in app.env.domains else {}  # type: ignore[attr-defined]
+    if key not in entries:
         return source
-    entries = app.env.get_domain("cite").bibdata.data.entries  # type: ignore[attr-defined]
-    if source not in entries:
-        return source
-    entry = entries[source]
-    names = [" ".join(person.last_names) for person in entry.persons.get("author", [])]
+    entry = entries[key]
+    names = [" ".join(person.last_names).strip("{}") for person in entry.persons.get("author", [])]
     authors = names[0] + " et al." if len(names) > 2 else " and ".join(names)
-    parts = (authors, entry.fields.get("title", "").replace("{", "").replace("}", ""), entry.fields.get("year", ""))
-    return ", ".join(part for part in parts if part)
+    title = entry.fields.get("title", "").replace("{", "").replace("}", "")
+    named = ", ".join(part for part in (authors, title, entry.fields.get("year", "")) if part)
+    return f"{named}; {place}" if place else named
