@@ -66,28 +66,41 @@ def selector(name: str, label: str, options: Sequence[str], value: str) -> alt.P
     return alt.param(name=name, value=value, bind=alt.binding_select(options=list(options), name=f"{label} "))
 
 
-def ring(label: str, num_stops: int, value: int) -> alt.Parameter:
+def ring(label: str, name: str, value: object, stops: Sequence[object]) -> alt.Parameter:
     """Return the ring: the stop nearest to the pointer, or the slider's.
 
     Parameters
     ----------
     label : str
         What the slider is called [text].
-    num_stops : int
-        Positions of the slider, numbered from 0 in the field ``stop`` [count].
-    value : int
-        The first position [count].
+    name : str
+        The plot's argument that says where the ring stands first, for the message [text].
+    value : object
+        Where it stands first, one of `stops`.
+    stops : sequence
+        What the positions 0, 1, 2 … of the field ``stop`` stand for.
 
     Returns
     -------
     altair.Parameter
         A point selection on the field ``stop``.
 
+    Raises
+    ------
+    ValueError
+        If `value` is no stop of the slider.
+
     Examples
     --------
-    >>> ring("Users", 10, 3).name
+    >>> ring("Users", "batch_size", 64, (1, 8, 64)).name
     'ring'
     """
+    if value not in stops:
+        shown = stops if len(stops) <= 8 else (*stops[:3], "…", stops[-1])
+        raise ValueError(
+            f"{name} must be a stop of the slider ({', '.join(map(str, shown))}), got {value!r}."
+            " The ring can stand nowhere else."
+        )
     return alt.selection_point(
         name="ring",
         fields=["stop"],
@@ -96,8 +109,8 @@ def ring(label: str, num_stops: int, value: int) -> alt.Parameter:
         on="pointerdown, [pointerdown, window:pointerup] > pointermove",
         clear=False,
         empty=False,
-        value=value,
-        bind=alt.binding_range(min=0, max=num_stops - 1, step=1, name=f"{label} "),
+        value=list(stops).index(value),
+        bind=alt.binding_range(min=0, max=len(stops) - 1, step=1, name=f"{label} "),
     )
 
 
@@ -120,7 +133,7 @@ def grips(base: alt.Chart, height: int, params: alt.Parameter) -> alt.Chart:
 
     Examples
     --------
-    >>> grips(alt.Chart(alt.Data(values=[])), 100, ring("Users", 2, 0)).mark.opacity
+    >>> grips(alt.Chart(alt.Data(values=[])), 100, ring("Users", "batch_size", 1, (1, 2))).mark.opacity
     0
     """
     points: alt.Chart = base.mark_point(opacity=0, size=1).encode(y=alt.value(height / 2))

@@ -93,10 +93,8 @@ def roofline(
     >>> len(roofline(LANTERN_70B, context_len=2000, batch_size=64).vconcat)
     2
     """
-    if batch_size not in BATCHES:
-        raise ValueError(f"batch_size must be a stop of the slider (1, 2, 3, 4, 6, 8, 16, …, 256), got {batch_size!r}.")
     rows = _roofline_rows(model, context_len)
-    grip = ring("Batch", len(BATCHES), BATCHES.index(batch_size))
+    grip = ring("Batch", "batch_size", batch_size, BATCHES)
     card, tp = _rail(accelerator, tp_size)
     base = (
         rows_chart(rows)
@@ -255,10 +253,8 @@ def kv_budget(model: ModelConfig, *, context_len: int, accelerator: str = "H100"
     >>> len(kv_budget(LANTERN_70B, context_len=8192).vconcat)
     2
     """
-    if context_len not in CONTEXTS:
-        raise ValueError(f"context_len must be a stop of the slider (256, …, 8192, …, 131072), got {context_len!r}.")
     rows = _budget_rows(model)
-    grip = ring("Context", len(CONTEXTS), CONTEXTS.index(context_len))
+    grip = ring("Context", "context_len", context_len, CONTEXTS)
     card, tp = _rail(accelerator, tp_size)
     machine = rows_chart(rows).transform_filter("datum.accelerator == accelerator && datum.tp == tp")
     ticks = alt.Axis(values=[256, 1024, 4096, 16384, 65536], format=",d")

@@ -87,10 +87,8 @@ def chunk(
     >>> len(chunk(LANTERN_70B, context_len=4000, prompt_len=8000, chunk_size=512).vconcat)
     2
     """
-    if chunk_size not in CHUNKS:
-        raise ValueError(f"chunk_size must be a stop of the slider (128, …, 512, …, 8000), got {chunk_size!r}.")
     rows = _chunk_rows(model, context_len, prompt_len)
-    grip = ring("Chunk", len(CHUNKS), CHUNKS.index(chunk_size))
+    grip = ring("Chunk", "chunk_size", chunk_size, CHUNKS)
     ticks = alt.Axis(values=[128, 256, 512, 1024, 2048, 4000, 8000], format=",d")
     x = alt.X(
         "chunk:Q",
@@ -206,8 +204,6 @@ def best_chunk(
     >>> len(best_chunk(LANTERN_70B, context_len=4000, prompt_len=8000, tpot_target_ms=50).vconcat)
     2
     """
-    if tpot_target_ms not in TARGETS:
-        raise ValueError(f"tpot_target_ms must be a stop of the slider (19, …, 50, …, 200), got {tpot_target_ms!r}.")
     rows = [
         {"decoders": str(decoders), "tp": str(tp), "stop": stop}
         | _target_row(model, Replica(H100, tp_size=tp), decoders, context_len, prompt_len, target)
@@ -215,7 +211,7 @@ def best_chunk(
         for decoders in DECODERS
         for stop, target in enumerate(TARGETS)
     ]
-    grip = ring("Promise", len(TARGETS), TARGETS.index(tpot_target_ms))
+    grip = ring("Promise", "tpot_target_ms", tpot_target_ms, TARGETS)
     x = alt.X(
         "target:Q",
         title="promised time per token, ms",
@@ -305,9 +301,7 @@ def goodput(*, percent_busy: int, promise: int = 5) -> alt.VConcatChart:
     >>> len(goodput(percent_busy=80).vconcat)
     2
     """
-    if percent_busy not in PERCENT_BUSY:
-        raise ValueError(f"percent_busy must be a stop of the slider (10, 20, …, 80, …, 99), got {percent_busy!r}.")
-    grip = ring("Utilisation", len(PERCENT_BUSY), PERCENT_BUSY.index(percent_busy))
+    grip = ring("Utilisation", "percent_busy", percent_busy, PERCENT_BUSY)
     x = alt.X("busy:Q", title="utilisation, percent", scale=alt.Scale(domain=[0, 100], nice=False))
     base = rows_chart(_goodput_rows()).transform_filter("datum.promise == promise").encode(x=x)
     here = base.transform_filter(grip)

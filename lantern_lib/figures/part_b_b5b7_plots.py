@@ -96,12 +96,10 @@ def speculation(
     >>> len(speculation(LANTERN_70B, Replica(H100, tp_size=4), context_len=2000).vconcat)
     2
     """
-    if draft_len not in DRAFT_LENS:
-        raise ValueError(f"draft_len must be a stop of the slider (1, 2, …, 16), got {draft_len!r}.")
     if batch_size not in BATCHES:
         raise ValueError(f"batch_size must be a choice of the selector (1, 8, 32, 64, 128), got {batch_size!r}.")
     rows = _rows(model, replica, context_len, draft_cost)
-    grip = ring("Drafted tokens", len(DRAFT_LENS), DRAFT_LENS.index(draft_len))
+    grip = ring("Drafted tokens", "draft_len", draft_len, DRAFT_LENS)
     batch = selector("batch", "Batch", [str(b) for b in BATCHES], str(batch_size))
     base = (
         rows_chart(rows)

@@ -103,10 +103,8 @@ def batching(lengths: Sequence[int], *, num_slots: int) -> alt.VConcatChart:
     >>> len(batching(output_lengths_512(), num_slots=32).vconcat)
     3
     """
-    if num_slots not in SLOTS:
-        raise ValueError(f"num_slots must be a stop of the slider ({', '.join(map(str, SLOTS))}), got {num_slots!r}.")
     bars, rows = _batching_rows(lengths)
-    grip = ring("Slots", len(SLOTS), SLOTS.index(num_slots))
+    grip = ring("Slots", "num_slots", num_slots, SLOTS)
     base = rows_chart(rows).encode(
         x=alt.X(
             "slots:Q", title="slots", scale=alt.Scale(domain=[4, 68], nice=False), axis=alt.Axis(values=list(SLOTS))
@@ -220,10 +218,8 @@ def paged(lengths: Sequence[int], *, block_size: int, reserved_len: int) -> alt.
     >>> len(paged(output_lengths_512(), block_size=16, reserved_len=4096).vconcat)
     2
     """
-    if block_size not in BLOCK_SIZES:
-        raise ValueError(f"block_size must be a stop of the slider (1, 2, 4, …, 256), got {block_size!r}.")
     bars, rows = _paged_rows(lengths)
-    grip = ring("Block size", len(BLOCK_SIZES), BLOCK_SIZES.index(block_size))
+    grip = ring("Block size", "block_size", block_size, BLOCK_SIZES)
     base = rows_chart(rows).encode(
         x=alt.X(
             "block:Q",

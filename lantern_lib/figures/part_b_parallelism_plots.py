@@ -96,11 +96,9 @@ def tensor_degree(
     >>> len(tensor_degree(LANTERN_70B).vconcat)
     3
     """
-    if tp_size not in TP_SIZES:
-        raise ValueError(f"tp_size must be a stop of the slider (2, 4, 8), got {tp_size!r}.")
     if context_len not in CONTEXTS:
         raise ValueError(f"context_len must be one of {CONTEXTS}, got {context_len!r}.")
-    grip = ring("GPUs", len(TP_SIZES), TP_SIZES.index(tp_size))
+    grip = ring("GPUs", "tp_size", tp_size, TP_SIZES)
     card = selector("accelerator", "Accelerator", list(ACCELERATORS), accelerator)
     context = selector("context", "Context", [f"{c:,}" for c in CONTEXTS], f"{context_len:,}")
     axis = alt.Axis(values=list(TP_SIZES), format="d")
@@ -198,9 +196,7 @@ def experts_touched(model: ExpertConfig, *, batch_size: int = 64) -> alt.VConcat
     >>> len(experts_touched(DEEPSEEK_V3).vconcat)
     2
     """
-    if batch_size not in EXPERT_BATCHES:
-        raise ValueError(f"batch_size must be a stop of the slider (1, 2, 4, …, 256), got {batch_size!r}.")
-    grip = ring("Batch", len(EXPERT_BATCHES), EXPERT_BATCHES.index(batch_size))
+    grip = ring("Batch", "batch_size", batch_size, EXPERT_BATCHES)
     x = alt.X("batch:Q", title="batch: tokens of the step", scale=alt.Scale(domain=[0, 256], nice=False))
     base = rows_chart(_expert_rows(model)).encode(x=x)
     here = base.transform_filter(grip)
