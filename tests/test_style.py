@@ -8,6 +8,7 @@ import inspect
 import pkgutil
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -75,7 +76,7 @@ def test_the_core_imports_without_its_extras() -> None:
         "bad = {'matplotlib', 'altair', 'IPython', 'ipywidgets', 'nbgrader', 'sphinx'} & set(sys.modules);"
         "sys.exit(f'loaded {bad}' if bad else 0)"
     )
-    done = subprocess.run([".venv/bin/python", "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 
 
