@@ -1,4 +1,4 @@
-"""Requests to serve: fixed lists that every page and test shares."""
+"""The fixed lists of lengths that pages and tests share."""
 
 from __future__ import annotations
 
