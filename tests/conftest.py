@@ -67,6 +67,23 @@ def missing() -> Callable[[str], None]:
 
 
 @pytest.fixture(scope="session")
+def outside() -> Callable[[str], Path]:
+    """Return a finder of public data that the project may not hold: traces and logs under a licence of their own.
+
+    They lie in the folder that LANTERN_DATA names, or in one called ``shared`` beside the checkout. Without them the
+    test is skipped, in CI too: what the project promises is tested on data of its own.
+    """
+    folder = Path(os.environ.get("LANTERN_DATA") or Path(__file__).resolve().parents[2] / "shared")
+
+    def find(name: str) -> Path:
+        if not (folder / name).exists():
+            pytest.skip(f"no {name} in the folder of public data; name the folder in LANTERN_DATA")
+        return folder / name
+
+    return find
+
+
+@pytest.fixture(scope="session")
 def site(missing: Callable[[str], None]) -> Path:
     """Return the folder of the built book."""
     if not (HTML / "index.html").is_file():
