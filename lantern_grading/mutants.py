@@ -43,9 +43,26 @@ class Mutant:
         return source.replace(self.old, self.new, 1)
 
 
-def load(path: Path) -> list[Mutant]:
-    """Read the mutants of a lab from a TOML file."""
-    return [Mutant(**entry) for entry in tomllib.loads(path.read_text(encoding="utf-8"))["mutant"]]
+@dataclass(frozen=True)
+class Lab:
+    """What tests know of a lab: its points, other parameters that may be given, and its mutants."""
+
+    name: str
+    points: float
+    given: tuple[dict[str, Any], ...]
+    mutants: tuple[Mutant, ...]
+
+    @property
+    def prefix(self) -> str:
+        """How the ids of its cells begin, for example ``"w1-"``."""
+        return f"w{self.name.removeprefix('week')}-"
+
+
+def load(path: Path) -> Lab:
+    """Read what tests know of a lab from the TOML file with its name."""
+    data = tomllib.loads(path.read_text(encoding="utf-8"))
+    entries = tuple(Mutant(**entry) for entry in data["mutant"])
+    return Lab(path.stem, data["points"], tuple(data["given"]), entries)
 
 
 def solution(assignment: str, source: Path = SOLUTIONS) -> NotebookNode:

@@ -41,6 +41,8 @@ class Task:
         The task's number in the lab [count].
     namespace : mutable mapping
         The notebook's ``globals()``, where the student's functions are looked up by name.
+    week : int
+        The lab's week: it decides what stands in for earlier tasks, and what may be used [count].
 
     Examples
     --------
@@ -50,8 +52,9 @@ class Task:
     >>> task.compare("twice 3", task.call("double", 3), 6)
     """
 
-    def __init__(self, number: int, namespace: MutableMapping[str, Any]) -> None:
+    def __init__(self, number: int, namespace: MutableMapping[str, Any], week: int = 1) -> None:
         self.number = number
+        self.week = week
         self._names = namespace
 
     def call(self, name: str, *args: Any, hint: str = "", **kwargs: Any) -> Any:
@@ -219,7 +222,7 @@ class Task:
         *names : str
             Functions of earlier tasks, keys of :func:`stand_ins` [text].
         """
-        right = stand_ins()
+        right = stand_ins(self.week)
         before = {name: self._names[name] for name in names if name in self._names}
         self._names.update({name: right[name] for name in names})
         try:
@@ -242,9 +245,9 @@ class Task:
         CheckFailed
             Naming the function and what it leans on.
         """
-        others = set(stand_ins()) - set(names)
+        others = set(stand_ins(self.week)) - set(names)
         for name in names:
-            found = leans_on(self._function(name), others)
+            found = leans_on(self._function(name), others, self.week)
             if found:
                 raise CheckFailed(
                     f"{self._title()}: {name} leans on {found}, which holds the answer."

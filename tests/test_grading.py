@@ -20,7 +20,7 @@ from lantern_grading import leaks, mutants, regions
 pytestmark = pytest.mark.grading
 
 ROOT = Path(__file__).resolve().parents[1]
-WEEK1 = {mutant.name: mutant for mutant in mutants.load(ROOT / "tests" / "mutants" / "week1.toml")}
+WEEK1 = {mutant.name: mutant for mutant in mutants.load(ROOT / "tests" / "mutants" / "week1.toml").mutants}
 WRONG = {
     "ada heads": WEEK1["query heads for key-value heads in a conversation"],
     "bob [2]": WEEK1["tied embeddings counted twice"],

@@ -1,6 +1,7 @@
 """The labs: released as they are written, full marks for the solution, none for nothing, and each
 misconception found, named, and paid for in its own task only."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -8,11 +9,13 @@ from pathlib import Path
 import pytest
 
 from lantern_grading import archive, leaks, mutants, regions
+from lantern_lib import labs
 from lantern_lib.checks import CheckFailed, NotWritten
 
 ROOT = Path(__file__).resolve().parents[1]
-WEEK1 = mutants.load(ROOT / "tests" / "mutants" / "week1.toml")
-TASKS = {f"w1-t{number}-" for number in range(1, 8)}
+LABS = [mutants.load(path) for path in sorted((ROOT / "tests" / "mutants").glob("*.toml"))]
+EVERY_LAB = pytest.mark.parametrize("lab", LABS, ids=lambda lab: lab.name)
+STUB = re.compile(r'^\s*raise NotImplementedError\("Task (\d+): (\w+(?:\.\w+)?)"\)')
 
 
 def command(*arguments, timeout=120):
@@ -27,29 +30,60 @@ def files(folder):
     return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
+def task_of(cell_id):
+    return "-".join(cell_id.split("-")[:2]) + "-"
+
+
+def grading(cell):
+    return cell.metadata.get("nbgrader", {})
+
+
+def solution_cells(notebook):
+    return [cell for cell in notebook.cells if grading(cell).get("solution") and cell.cell_type == "code"]
+
+
+def stubs(lab):
+    return {cell.id: cell.source for cell in mutants.released(lab.name).cells}
+
+
+def parameters(lab, given):
+    """The source of the parameters cell with other values."""
+    source = next(cell.source for cell in mutants.solution(lab.name).cells if cell.id == f"{lab.prefix}parameters")
+    for name, value in given.items():
+        source, count = re.subn(rf"^{name} = .*$", f"{name} = {value!r}", source, flags=re.M)
+        assert count == 1, f"{name} is no parameter of {lab.name}"
+    return {f"{lab.prefix}parameters": source}
+
+
 @pytest.fixture
-def in_week1(monkeypatch):
-    monkeypatch.chdir(ROOT / "solutions" / "week1")
+def inside(monkeypatch):
+    """Return a function that goes to the folder of a lab's solution, where it finds its other files."""
+    return lambda lab: monkeypatch.chdir(ROOT / "solutions" / lab.name)
 
 
-def test_release_equals_what_is_committed(tmp_path):
-    command("release", "week1", "--labs", tmp_path)
-    made, committed = files(tmp_path / "week1"), files(ROOT / "labs" / "week1")
+def test_every_solution_is_tested():
+    assert [lab.name for lab in LABS] == sorted(path.parent.name for path in ROOT.glob("solutions/*/*.ipynb"))
+
+
+@EVERY_LAB
+def test_release_equals_what_is_committed(lab, tmp_path):
+    command("release", lab.name, "--labs", tmp_path)
+    made, committed = files(tmp_path / lab.name), files(ROOT / "labs" / lab.name)
     assert made.keys() == committed.keys()
     changed = [str(name) for name in made if made[name] != committed[name]]
-    assert not changed, "run `python -m lantern_grading release week1`"
+    assert not changed, f"run `python -m lantern_grading release {lab.name}`"
 
 
-def test_points_are_those_the_lab_promises():
-    cells = mutants.solution("week1").cells
+@EVERY_LAB
+def test_points_are_those_the_lab_promises(lab):
+    cells = mutants.solution(lab.name).cells
     prompts = "\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
     points: dict[str, float] = {}
     for cell in cells:
-        grading = cell.metadata.get("nbgrader", {})
-        if grading.get("grade"):
-            task = grading["grade_id"].split("-")[1]
-            points[task] = points.get(task, 0) + grading["points"]
-    assert sum(points.values()) == 40
+        if grading(cell).get("grade"):
+            task = cell.id.split("-")[1]
+            points[task] = points.get(task, 0) + grading(cell)["points"]
+    assert sum(points.values()) == lab.points
     for task, count in points.items():
         assert f"## Task {task[1:]}." in prompts
         heading = next(line for line in prompts.splitlines() if line.startswith(f"## Task {task[1:]}."))
@@ -59,108 +93,129 @@ def test_points_are_those_the_lab_promises():
         )
 
 
-def test_sources_are_stripped_and_named():
-    for notebook in (mutants.solution("week1"), mutants.released("week1")):
+@EVERY_LAB
+def test_sources_are_stripped_and_named(lab):
+    for notebook in (mutants.solution(lab.name), mutants.released(lab.name)):
         assert notebook.metadata.kernelspec.name == "python3"
         for cell in notebook.cells:
             if cell.cell_type == "code":
                 assert cell.outputs == []
                 assert cell.execution_count is None
-            grading = cell.metadata.get("nbgrader")
-            assert grading is None or grading["grade_id"] == cell.id
-            assert grading is None or grading["schema_version"] == 3
+            if grading(cell):
+                assert grading(cell)["grade_id"] == cell.id
+                assert cell.id.startswith(lab.prefix)
+                assert grading(cell)["schema_version"] == 3
 
 
-@pytest.mark.parametrize(
-    ("model", "accelerator", "tp_size"),
-    [("lantern-70b", "H100", 4), ("qwen3-32b", "A100", 2), ("gemma-2-9b", "Trainium2", 1), ("lantern-70b", "A100", 1)],
-)
-def test_the_solution_passes_whatever_was_given(in_week1, model, accelerator, tp_size):
-    given = f"model_name, accelerator_name, tp_size = {model!r}, {accelerator!r}, {tp_size}"
-    assert mutants.run(mutants.solution("week1"), {"w1-parameters": given}) == {}
+GIVEN = [(lab, given) for lab in LABS for given in [{}, *lab.given]]
 
 
-def test_papermill_gives_another_model_and_machine(tmp_path):
+@pytest.mark.parametrize(("lab", "given"), GIVEN, ids=[f"{lab.name}-{given}" for lab, given in GIVEN])
+def test_the_solution_passes_whatever_was_given(inside, lab, given):
+    inside(lab)
+    assert mutants.run(mutants.solution(lab.name), parameters(lab, given)) == {}
+
+
+@EVERY_LAB
+def test_papermill_gives_other_parameters(lab, tmp_path):
+    given = [part for name, value in lab.given[0].items() for part in ("-p", name, str(value))]
     subprocess.run(
-        [sys.executable, "-m", "papermill", "solutions/week1/week1.ipynb", str(tmp_path / "out.ipynb"),
-         "--cwd", "solutions/week1", "--no-progress-bar", "--start-timeout", "30", "--execution-timeout", "30",
-         "-p", "model_name", "llama-3.1-8b", "-p", "accelerator_name", "H200", "-p", "tp_size", "1"],
-        cwd=ROOT, capture_output=True, timeout=120, check=True,
+        [sys.executable, "-m", "papermill", f"solutions/{lab.name}/{lab.name}.ipynb", str(tmp_path / "out.ipynb"),
+         "--cwd", f"solutions/{lab.name}", "--no-progress-bar", "--start-timeout", "60", "--execution-timeout", "60",
+         *given],
+        cwd=ROOT, capture_output=True, timeout=180, check=True,
     )  # fmt: skip
-    assert "llama-3.1-8b: 32 layers" in (tmp_path / "out.ipynb").read_text(encoding="utf-8")
+    assert "injected-parameters" in (tmp_path / "out.ipynb").read_text(encoding="utf-8")
 
 
-def test_the_untouched_lab_gets_nothing_and_says_what_to_write(in_week1):
+@EVERY_LAB
+def test_the_untouched_lab_gets_nothing_and_says_what_to_write(inside, lab):
     # The hidden tests of the solution, run against the stubs of the release.
-    solution, stubs = mutants.solution("week1"), {cell.id: cell.source for cell in mutants.released("week1").cells}
-    answers = [cell for cell in solution.cells if cell.metadata.get("nbgrader", {}).get("solution")]
-    raised = mutants.run(solution, {cell.id: stubs[cell.id] for cell in answers})
-    tests = {cell.id for cell in solution.cells if cell.metadata.get("nbgrader", {}).get("grade")} - {"w1-t8-written"}
+    inside(lab)
+    solution = mutants.solution(lab.name)
+    raised = mutants.run(solution, {cell.id: stubs(lab)[cell.id] for cell in solution_cells(solution)})
+    tests = {cell.id for cell in solution.cells if grading(cell).get("grade") and not grading(cell)["solution"]}
     assert raised.keys() == tests
     for cell, error in raised.items():
-        assert isinstance(error, NotWritten), cell
-        assert str(error).startswith(f"Task {cell[4]}: "), cell
+        assert isinstance(error, NotWritten), (cell, error)
+        assert str(error).startswith(f"Task {cell.split('-')[1][1:]}: "), cell
         assert "is not written yet" in str(error)
 
 
-def test_every_stub_names_its_task():
-    stubs = [
-        (cell.id, line)
-        for cell in mutants.released("week1").cells
-        for line in cell.source.splitlines()
-        if line.strip().startswith("raise NotImplementedError")
-    ]
-    functions = [line.split('"')[1] for _, line in stubs]
-    assert functions == [
-        "Task 1: num_parameters", "Task 2: weights_used", "Task 2: flops_per_token", "Task 2: prompt_flops",
-        "Task 3: kv_bytes_per_token", "Task 4: usable_kv_bytes", "Task 4: max_concurrent_sequences",
-        "Task 5: ridge_point", "Task 5: arithmetic_intensity", "Task 6: prefill_seconds",
-        "Task 6: decode_seconds_per_token", "Task 7: model_from_config", "Task 7: report",
-    ]  # fmt: skip
+@EVERY_LAB
+def test_every_stub_names_its_task(lab):
+    released = stubs(lab)
+    for cell in solution_cells(mutants.solution(lab.name)):
+        found = [STUB.match(line) for line in released[cell.id].splitlines() if "NotImplementedError" in line]
+        assert found, f"{cell.id} has no stub"
+        for match in found:
+            assert match, f"{cell.id} has a stub that does not say what to write"
+            assert match[1] == cell.id.split("-")[1][1:]
+            assert re.search(rf"^\s*(def|class) {match[2].split('.')[-1]}\b", released[cell.id], re.M)
 
 
-def test_every_task_has_mutants_with_names_of_their_own():
-    assert {mutant.task for mutant in WEEK1} == TASKS
-    assert len({mutant.name for mutant in WEEK1}) == len(WEEK1) >= 14
+MUTANTS = [(lab, mutant) for lab in LABS for mutant in lab.mutants]
 
 
-@pytest.mark.parametrize("mutant", WEEK1, ids=lambda mutant: mutant.name)
-def test_a_misconception_loses_its_task_only_and_is_named(in_week1, mutant):
-    solution = mutants.solution("week1")
+@EVERY_LAB
+def test_every_task_has_mutants_with_names_of_their_own(lab):
+    tasks = {task_of(cell.id) for cell in solution_cells(mutants.solution(lab.name))}
+    assert {mutant.task for mutant in lab.mutants} == tasks
+    assert len({mutant.name for mutant in lab.mutants}) == len(lab.mutants) >= 10
+
+
+@pytest.mark.parametrize(("lab", "mutant"), MUTANTS, ids=[f"{lab.name}: {mutant.name}" for lab, mutant in MUTANTS])
+def test_a_misconception_loses_its_task_only_and_is_named(inside, lab, mutant):
+    inside(lab)
+    solution = mutants.solution(lab.name)
     source = next(cell.source for cell in solution.cells if cell.id == mutant.cell)
     raised = mutants.run(solution, {mutant.cell: mutant.applied(source)})
-    assert all(isinstance(error, CheckFailed) for error in raised.values())
-    assert {cell for cell in raised if not cell.startswith(mutant.task)} == set()
+    assert all(isinstance(error, CheckFailed) for error in raised.values()), raised
+    assert {cell for cell in raised if not cell.startswith(mutant.task)} == set(), raised
     hidden = [str(error) for cell, error in raised.items() if not cell.endswith("-visible")]
     assert any(mutant.says in text for text in hidden), raised
 
 
-@pytest.mark.parametrize("task", sorted(TASKS))
-def test_no_failure_is_inherited(in_week1, task):
+ALL_TASKS = [
+    (lab, task) for lab in LABS for task in sorted({task_of(c.id) for c in solution_cells(mutants.solution(lab.name))})
+]
+
+
+@pytest.mark.parametrize(("lab", "task"), ALL_TASKS, ids=[task for _, task in ALL_TASKS])
+def test_no_failure_is_inherited(inside, lab, task):
     # All other tasks left unwritten, this one right: its tests pass.
-    solution, stubs = mutants.solution("week1"), {cell.id: cell.source for cell in mutants.released("week1").cells}
-    others = {
-        cell.id: stubs[cell.id]
-        for cell in solution.cells
-        if cell.metadata.get("nbgrader", {}).get("solution") and not cell.id.startswith(task)
-    }
+    inside(lab)
+    solution = mutants.solution(lab.name)
+    others = {cell.id: stubs(lab)[cell.id] for cell in solution_cells(solution) if not cell.id.startswith(task)}
     raised = mutants.run(solution, others)
-    assert [cell for cell in raised if cell.startswith(task)] == []
+    assert [cell for cell in raised if cell.startswith(task)] == [], raised
 
 
-def test_an_answer_by_import_is_not_taken(in_week1):
+@EVERY_LAB
+def test_labs_import_no_module_that_holds_answers(lab):
+    """The cells that a student's code shares its names with; tests may import what they like as an oracle."""
+    allowed = labs.allowed_modules(int(lab.name.removeprefix("week"))) | {"lantern_lib.labs", "lantern_lib.checks"}
+    for cell in mutants.solution(lab.name).cells:
+        if cell.cell_type != "code" or grading(cell).get("grade"):
+            continue
+        for module in re.findall(r"^\s*from (lantern_lib\.[\w.]+) import", cell.source, re.M):
+            assert module in allowed, f"{cell.id} imports {module}"
+        for names in re.findall(r"^\s*from lantern_lib import (.+)$", cell.source, re.M):
+            for name in names.split(","):
+                module = f"lantern_lib.{name.strip()}"
+                is_module = (ROOT / "lantern_lib" / f"{name.strip()}.py").exists() or (
+                    ROOT / "lantern_lib" / name.strip()
+                ).is_dir()
+                assert not is_module or module in allowed, f"{cell.id} imports {module}"
+        assert "from_hf_config" not in cell.source or lab.name != "week1"
+
+
+def test_an_answer_by_import_is_not_taken(inside):
+    inside(LABS[0])
     leaning = "from lantern_lib import kv_cache\ndef kv_bytes_per_token(model): return kv_cache.bytes_per_token(model)"
     raised = mutants.run(mutants.solution("week1"), {"w1-t3-cache": leaning})
     assert raised.keys() == {"w1-t3-hidden"}
     assert "leans on lantern_lib.kv_cache" in str(raised["w1-t3-hidden"])
-
-
-def test_labs_import_no_module_that_holds_answers():
-    answers = ("transformer", "kv_cache", "roofline", "collectives", "step", "hf_config", "from_hf_config")
-    for cell in mutants.solution("week1").cells:
-        if cell.cell_type == "code":
-            imports = [line for line in cell.source.splitlines() if line.lstrip().startswith(("import ", "from "))]
-            assert not [line for line in imports for name in answers if name in line.replace(",", " ").split()]
 
 
 def test_no_hidden_test_and_no_solution_is_released(tmp_path):
@@ -168,7 +223,14 @@ def test_no_hidden_test_and_no_solution_is_released(tmp_path):
     assert len(hidden) > 200
     assert len(solutions) > 50
     assert leaks.find(ROOT / "labs", hidden | solutions) == []
-    assert leaks.find(ROOT / "labs", ["54 conversations of 8,192 tokens fit"]) == []  # the written model answer
+    written = [
+        cell.source.split("\n")[0]
+        for lab in LABS
+        for cell in mutants.solution(lab.name).cells
+        if cell.cell_type == "markdown" and grading(cell).get("grade")
+    ]
+    assert len(written) == len(LABS)
+    assert leaks.find(ROOT / "labs", written) == []  # the model answers to the written questions
     for name in ("lantern.zip", "lantern.tar.gz"):
         # The library holds formulas of its own, so solutions are looked for in the labs above only.
         assert leaks.find(archive.write(tmp_path / name), hidden) == []

@@ -3,19 +3,20 @@ correct stand-ins for earlier tasks, and a look at what a student's function lea
 
 from __future__ import annotations
 
+import importlib
 import json
 import types
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Any
 
-from lantern_lib import kv_cache, roofline, step, transformer
 from lantern_lib.hardware import ACCELERATORS, Replica
 from lantern_lib.hf_config import from_hf_config
 from lantern_lib.model_config import LANTERN_70B, ModelConfig
+from lantern_lib.units import require_int
 
-#: Modules that a student's function may use. All others hold what a lab asks for.
-ALLOWED_MODULES = frozenset({"lantern_lib.units", "lantern_lib.hardware", "lantern_lib.model_config"})
+#: Modules that a student's function may use in every week.
+ALWAYS_ALLOWED = frozenset({"lantern_lib.units", "lantern_lib.hardware", "lantern_lib.model_config"})
 
 
 def given_model(name: str, folder: str | Path = "configs") -> ModelConfig:
@@ -84,22 +85,16 @@ def given_replica(accelerator_name: str, tp_size: int) -> Replica:
     return Replica(ACCELERATORS[accelerator_name], tp_size=tp_size)
 
 
-def _components(model: ModelConfig) -> dict[str, int]:
-    count = transformer.parameters(model)
-    parts = ("embedding", "attention", "feed_forward", "norms", "head", "total")
-    return {part: getattr(count, part) for part in parts}
+def stand_ins(week: int = 1) -> dict[str, Callable[..., Any]]:
+    """Return correct versions of the functions and classes that a week's lab asks for, by name.
 
+    The tests of a task put them in place of the student's earlier work, so that no mistake is
+    paid for twice. They stand in ``lantern_lib/labs/weekN.py``.
 
-def _decode_seconds_per_token(model: ModelConfig, replica: Replica, batch_size: int, context_len: int = 0) -> float:
-    cost = step.decode_step(model, replica, batch_size, context_len)
-    return max(cost.compute_seconds, cost.memory_seconds) / batch_size
-
-
-def stand_ins() -> dict[str, Callable[..., Any]]:
-    """Return correct versions of the functions that week 1 asks for, by name.
-
-    The tests of a task put them in place of the student's earlier functions, so that no mistake is
-    paid for twice. Times leave communication out, as the lab does.
+    Parameters
+    ----------
+    week : int
+        The lab's week, 1 to 8 [count].
 
     Returns
     -------
@@ -108,29 +103,39 @@ def stand_ins() -> dict[str, Callable[..., Any]]:
 
     Examples
     --------
-    >>> stand_ins()["kv_bytes_per_token"](LANTERN_70B)
+    >>> stand_ins(1)["kv_bytes_per_token"](LANTERN_70B)
     327680.0
     """
-    return {
-        "num_parameters": _components,
-        "weights_used": lambda model: transformer.parameters(model).multiplied,
-        "flops_per_token": lambda model, context_len: transformer.token_flops(model, context_len).total,
-        "prompt_flops": lambda model, prompt_len: transformer.prompt_flops(model, prompt_len).total,
-        "kv_bytes_per_token": kv_cache.bytes_per_token,
-        "usable_kv_bytes": lambda model, replica, reserve=0.1, reserve_from="total": (
-            kv_cache.memory_budget(model, replica, reserve=reserve, reserve_from=reserve_from).pool_bytes
-        ),
-        "max_concurrent_sequences": lambda model, replica, context_len, reserve=0.1, reserve_from="total": (
-            kv_cache.memory_budget(model, replica, reserve=reserve, reserve_from=reserve_from).conversations(
-                context_len
-            )
-        ),
-        "ridge_point": roofline.ridge_point,
-        "decode_seconds_per_token": _decode_seconds_per_token,
-    }
+    found: dict[str, Callable[..., Any]] = _week(week).STAND_INS
+    return dict(found)
 
 
-def leans_on(function: Callable[..., Any], past: Collection[str] = ()) -> str:
+def allowed_modules(week: int = 1) -> frozenset[str]:
+    """Return the library modules that a student's work in a week may use.
+
+    Parameters
+    ----------
+    week : int
+        The lab's week, 1 to 8 [count].
+
+    Returns
+    -------
+    frozenset of str
+        Names of modules; all others hold what the lab asks for [text].
+
+    Examples
+    --------
+    >>> "lantern_lib.kv_cache" in allowed_modules(1)
+    False
+    """
+    return ALWAYS_ALLOWED | frozenset(f"lantern_lib.{name}" for name in _week(week).ALLOWED)
+
+
+def _week(week: int) -> types.ModuleType:
+    return importlib.import_module(f"lantern_lib.labs.week{require_int('week', week)}")
+
+
+def leans_on(function: Callable[..., Any], past: Collection[str] = (), week: int = 1) -> str:
     """Return the first library module with answers that a function reaches, or an empty text.
 
     Follows the names a function uses, its helpers in the notebook, wrappers and imports inside the
@@ -142,6 +147,8 @@ def leans_on(function: Callable[..., Any], past: Collection[str] = ()) -> str:
         A student's function.
     past : collection of str
         Names that are not followed: functions of earlier tasks, which answer for themselves [text].
+    week : int
+        The lab's week, which says what may be used [count].
 
     Returns
     -------
@@ -150,9 +157,11 @@ def leans_on(function: Callable[..., Any], past: Collection[str] = ()) -> str:
 
     Examples
     --------
+    >>> from lantern_lib import kv_cache
     >>> leans_on(kv_cache.bytes_per_token)
     'lantern_lib.kv_cache'
     """
+    allowed = allowed_modules(week)
     seen: set[int] = set()
     waiting: list[Any] = [function]
     while waiting:
@@ -161,21 +170,23 @@ def leans_on(function: Callable[..., Any], past: Collection[str] = ()) -> str:
             continue
         seen.add(id(thing))
         module = thing.__name__ if isinstance(thing, types.ModuleType) else getattr(thing, "__module__", "") or ""
-        if _holds_answers(module):
+        if _holds_answers(module, allowed):
             return module
         # functools.partial has func; decorators that behave leave __wrapped__.
         waiting += [getattr(thing, attribute) for attribute in ("func", "__wrapped__") if hasattr(thing, attribute)]
+        if isinstance(thing, type) and not module.startswith("lantern_lib"):
+            waiting += [part for part in vars(thing).values() if isinstance(part, types.FunctionType)]
         # Only what the notebook defines is followed; a package's inside is its own affair.
         if isinstance(thing, types.FunctionType) and not module.startswith("lantern_lib"):
-            named = _named_module(thing)
+            named = _named_module(thing, allowed)
             if named:
                 return named
             waiting += _reached(thing, past)
     return ""
 
 
-def _holds_answers(module: str) -> bool:
-    return module.startswith("lantern_lib.") and module not in ALLOWED_MODULES
+def _holds_answers(module: str, allowed: Collection[str]) -> bool:
+    return module.startswith("lantern_lib.") and module not in allowed
 
 
 def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
@@ -192,21 +203,23 @@ def _reached(function: types.FunctionType, past: Collection[str]) -> list[Any]:
     return found + cells + list(function.__defaults__ or ())
 
 
-def _named_module(function: types.FunctionType) -> str:
+def _named_module(function: types.FunctionType, allowed: Collection[str]) -> str:
     """Find an import of the library in the body, or its name handed to an importer."""
     names = {name for code in _codes(function.__code__) for name in code.co_names}
     texts = {text for code in _codes(function.__code__) for text in code.co_consts if isinstance(text, str)}
     texts.discard(function.__doc__ or "")
     for name in names:
-        if _holds_answers(name):
+        if _holds_answers(name, allowed):
             return name
         # `from lantern_lib import kv_cache` leaves the two names apart.
-        if "lantern_lib" in names and _is_module(name):
+        if "lantern_lib" in names and _is_module(name, allowed):
             return f"lantern_lib.{name}"
     if names & {"__import__", "import_module", "eval", "exec"}:
         return next((text for text in texts if "lantern_lib" in text), "")
     return ""
 
 
-def _is_module(name: str) -> bool:
-    return _holds_answers(f"lantern_lib.{name}") and (Path(__file__).parent / f"{name}.py").exists()
+def _is_module(name: str, allowed: Collection[str]) -> bool:
+    library = Path(__file__).parent.parent
+    exists = (library / f"{name}.py").exists() or (library / name).is_dir()
+    return exists and _holds_answers(f"lantern_lib.{name}", allowed)
