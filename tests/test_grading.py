@@ -26,7 +26,7 @@ WRONG = {
     "bob [2]": WEEK1["tied embeddings counted twice"],
 }
 SENTINEL = "lantern-sentinel-that-no-student-may-see"
-FULL = {"t1": 5, "t2": 5, "t3": 3, "t4": 7, "t5": 5, "t6": 7, "t7": 4}
+FULL = {"t1": 12, "t2": 13, "t3": 8, "t4": 17, "t5": 12, "t6": 18, "t7": 10}
 
 # Prints what the kernel remembers of the test cells, raises with it, and leaves it in a file.
 PRYING = """
@@ -134,7 +134,7 @@ def points(row, **lost):
 def test_the_reference_gets_full_marks_but_for_the_written_answer(course):
     row = marks(course)["reference"]
     assert points(row)
-    assert (row["score"], row["max_score"], row["status"]) == ("36", "40", "needs hand grading")
+    assert (row["score"], row["max_score"], row["status"]) == ("90", "100", "needs hand grading")
 
 
 def test_the_untouched_release_gets_zero_and_needs_no_hand(course):
@@ -212,15 +212,15 @@ def test_hand_grading_completes_the_marks_and_a_second_round_keeps_them(course, 
         "from nbgrader.api import Gradebook\n"
         f"with Gradebook('sqlite:///{again / 'gradebook.db'}') as book:\n"
         "    grade = book.find_grade('w1-t8-written', 'week1', 'week1', 'reference')\n"
-        "    grade.manual_score, grade.needs_manual_grade = 4, False\n"
+        "    grade.manual_score, grade.needs_manual_grade = 10, False\n"
         "    book.db.commit()\n"
     )
     subprocess.run([sys.executable, "-c", by_hand], check=True, timeout=60)
     result = lantern("feedback", *flags)
     assert result.returncode == 0, result.stdout + result.stderr
     row = marks((again,))["reference"]
-    assert (row["score"], row["t8"], row["status"]) == ("40", "4", "graded")
-    assert "(Score: 40.0 / 40.0)" in page((again,), "reference")
+    assert (row["score"], row["t8"], row["status"]) == ("100", "10", "graded")
+    assert "(Score: 100.0 / 100.0)" in page((again,), "reference")
     assert leaks.find(again / "feedback", [SENTINEL]) == []
 
     # Then one submission is mended and the class, now smaller, is graded once more.
@@ -231,9 +231,9 @@ def test_hand_grading_completes_the_marks_and_a_second_round_keeps_them(course, 
     result = lantern("grade", *flags)
     assert result.returncode == 0, result.stdout + result.stderr
     rows = marks((again,))
-    assert rows["broken"]["score"] == "36"
+    assert rows["broken"]["score"] == "90"
     # A grade given by hand is kept, and marked for another look.
-    assert (rows["reference"]["score"], rows["reference"]["status"]) == ("40", "needs hand grading")
+    assert (rows["reference"]["score"], rows["reference"]["status"]) == ("100", "needs hand grading")
 
 
 @pytest.mark.parametrize(
