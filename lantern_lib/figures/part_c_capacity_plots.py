@@ -24,19 +24,27 @@ PLANS: tuple[tuple[str, str, Role], ...] = (
 )
 
 
-def _plans(
-    model: ModelConfig, traffic: capacity.Traffic, num_cached_tokens: int, max_utilization: float
-) -> list[capacity.Plan]:
+Sweeps = dict[str, list[list[capacity.Plan]]]
+
+
+def _sweeps(model: ModelConfig, traffic: capacity.Traffic, num_cached_tokens: int, max_utilization: float) -> Sweeps:
+    """Return the three plans for each storage and each rate."""
     machine = Replica(H100, tp_size=4)
-    shared = replace(traffic, num_cached_tokens=num_cached_tokens)
-    return [
-        capacity.plan_fleet(model, machine, traffic),
-        capacity.plan_fleet(model, machine, traffic, max_utilization=max_utilization),
-        capacity.plan_fleet(model, machine, shared, max_utilization=max_utilization),
-    ]
+
+    def plans(stored: ModelConfig, rate: int) -> list[capacity.Plan]:
+        plain = replace(traffic, arrival_rate=rate)
+        shared = replace(plain, num_cached_tokens=num_cached_tokens)
+        return [
+            capacity.plan_fleet(stored, machine, plain),
+            capacity.plan_fleet(stored, machine, plain, max_utilization=max_utilization),
+            capacity.plan_fleet(stored, machine, shared, max_utilization=max_utilization),
+        ]
+
+    models = {words: quantization.with_storage(model, bits, bits) for words, bits in STORAGE.items()}
+    return {words: [plans(stored, rate) for rate in RATES] for words, stored in models.items()}
 
 
-def _readings(stored: dict[str, list[list[capacity.Plan]]], price: float) -> list[dict[str, Any]]:
+def _readings(stored: Sweeps, price: float) -> list[dict[str, Any]]:
     """Return a row for each storage and each stop of the ring."""
     rows = []
     for bits, sweep in stored.items():
@@ -51,7 +59,7 @@ def _readings(stored: dict[str, list[list[capacity.Plan]]], price: float) -> lis
     return rows
 
 
-def _stairs(stored: dict[str, list[list[capacity.Plan]]], price: float) -> list[dict[str, Any]]:
+def _stairs(stored: Sweeps, price: float) -> list[dict[str, Any]]:
     """Return the corners of each curve: before and after every rate at which one replica more is needed.
 
     Between them the price falls as one over the rate, which is a straight line where both axes are logarithmic.
@@ -71,6 +79,36 @@ def _stairs(stored: dict[str, list[list[capacity.Plan]]], price: float) -> list[
                 row = {"bits": bits, "plan": key, "order": order, "rate": round(rate, 3)}
                 rows.append(row | {"gpus": gpus, "cost": round(dollars, 3)})
     return rows
+
+
+GPUS: dict[str, Any] = {
+    "title": "GPUs",
+    "scale": alt.Scale(type="log", domain=[3.5, 400], nice=False),
+    "axis": alt.Axis(values=[4, 8, 16, 40, 100]),
+}
+COST: dict[str, Any] = {
+    "title": "$ per million answer tokens",
+    "scale": alt.Scale(type="log", domain=[0.8, 10], nice=False),
+    "axis": alt.Axis(values=[1, 1.5, 2, 3, 5, 8], format="~g"),
+}
+
+
+def _x() -> alt.X:
+    return alt.X(
+        "rate:Q",
+        title="requests a second",
+        axis=alt.Axis(values=[1, 2, 5, 10, 20, 50, 100]),
+        scale=alt.Scale(type="log", domain=[0.95, 106], nice=False),
+    )
+
+
+def _lines(stairs: alt.Chart, field: str, y: dict[str, Any]) -> list[alt.Chart]:
+    return [
+        stairs.transform_filter(f"datum.plan == '{key}'")
+        .mark_line(stroke=role.light, strokeDash=list(role.dash), strokeWidth=2)
+        .encode(x=_x(), y=alt.Y(f"{field}:Q", **y), order="order:Q")
+        for key, _, role in PLANS
+    ]
 
 
 def capacity_sweep(
@@ -122,55 +160,20 @@ def capacity_sweep(
     2
     """
     grip = ring("Requests a second", "arrival_rate", arrival_rate, RATES)
-    stored = {
-        words: [
-            _plans(
-                quantization.with_storage(model, bits, bits),
-                capacity.Traffic(rate, prompt_len, output_len),
-                num_cached_tokens,
-                max_utilization,
-            )
-            for rate in RATES
-        ]
-        for words, bits in STORAGE.items()
-    }
-    x = alt.X(
-        "rate:Q",
-        title="requests a second",
-        axis=alt.Axis(values=[1, 2, 5, 10, 20, 50, 100]),
-        scale=alt.Scale(type="log", domain=[0.95, 106], nice=False),
-    )
-    base = rows_chart(_readings(stored, dollars_per_gpu_hour)).transform_filter("datum.bits == bits").encode(x=x)
+    traffic = capacity.Traffic(arrival_rate, prompt_len, output_len)
+    stored = _sweeps(model, traffic, num_cached_tokens, max_utilization)
+    base = rows_chart(_readings(stored, dollars_per_gpu_hour)).transform_filter("datum.bits == bits").encode(x=_x())
     stairs = rows_chart(_stairs(stored, dollars_per_gpu_hour)).transform_filter("datum.bits == bits")
     here = base.transform_filter(grip)
-    gpus = {
-        "title": "GPUs",
-        "scale": alt.Scale(type="log", domain=[3.5, 400], nice=False),
-        "axis": alt.Axis(values=[4, 8, 16, 40, 100]),
-    }
-    cost = {
-        "title": "$ per million answer tokens",
-        "scale": alt.Scale(type="log", domain=[0.8, 10], nice=False),
-        "axis": alt.Axis(values=[1, 1.5, 2, 3, 5, 8], format="~g"),
-    }
-
-    def lines(field: str, y: dict[str, Any]) -> list[alt.Chart]:
-        return [
-            stairs.transform_filter(f"datum.plan == '{key}'")
-            .mark_line(stroke=role.light, strokeDash=list(role.dash), strokeWidth=2)
-            .encode(x=x, y=alt.Y(f"{field}:Q", **y), order="order:Q")
-            for key, _, role in PLANS
-        ]
-
     top = alt.layer(
-        *lines("gpus", gpus),
+        *_lines(stairs, "gpus", GPUS),
         knob(here, "cached"),
         *(knob(here, key, first=False) for key in ("raw", "room")),
         *(readout(here, key, f"{key}_text", 16 + 19 * index) for index, (key, _, _) in enumerate(PLANS)),
         grips(base, 230, grip),
     ).properties(width=WIDTH, height=230)
     bottom = alt.layer(
-        *lines("cost", cost),
+        *_lines(stairs, "cost", COST),
         label(base, "headroom", "rate", "room_cost", CONTROL, 100, dy=-13),
         label(base, "raw", "rate", "raw_cost", ARITHMETIC, 100, dy=-13),
         label(base, "cached", "rate", "cached_cost", TOTAL, 100, dy=20),
