@@ -42,6 +42,8 @@ READINGS = (
     ("b/b2", "fig-paged", "16", ("4.0 percent", "97,392 token-slots")),
     ("b/b3", "fig-chunk", "512", ("47 ms", "754 ms")),
     ("b/b5", "fig-spec", "8", ("3.1 times",)),
+    ("c/c3", "fig-capacity", "20/s", ("raw: 20 GPUs, $2.08", "cached: 16 GPUs, $1.67")),
+    ("c/c3", "fig-capacity", "100/s", ("cached: 68 GPUs",)),
 )
 
 

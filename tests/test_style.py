@@ -41,6 +41,7 @@ LAYERS = [
     "metrics",
     "quantization",
     "speculative",
+    "capacity",
     "claims",
     "figures",
     "labs",

@@ -29,6 +29,8 @@ PLOT_BUDGET = 650 * KILOBYTE
         ("b/b1", True, PLOT_BUDGET),
         ("b/b5", True, PLOT_BUDGET),
         ("b/b7", False, TEXT_BUDGET),
+        ("c/c3", True, PLOT_BUDGET),
+        ("c/c4", False, TEXT_BUDGET),
         ("errata", False, TEXT_BUDGET),
     ],
 )
