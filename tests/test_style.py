@@ -41,6 +41,7 @@ LAYERS = [
     "metrics",
     "quantization",
     "speculative",
+    "guardrails",
     "claims",
     "figures",
     "labs",
