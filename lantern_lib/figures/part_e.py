@@ -47,10 +47,10 @@ def surfaces() -> Diagram:
                 canvas.path(f"M{x + 115:.0f} 68v22", ATTACKER, arrow=True)
                 canvas.box(x, 94, 230, 58, role, title=title, rows=fails, solid=True)
             else:
-                y = 4 + index * 142.0
-                canvas.box(2, y, 344, 50, ATTACKER, rows=[" ".join(comes)])
-                canvas.path(f"M174 {y + 52:.0f}v14", ATTACKER, arrow=True)
-                canvas.box(2, y + 70, 344, 56, role, title=title, rows=fails, solid=True)
+                y = 4 + index * 130.0
+                canvas.box(2, y, 344, 36, ATTACKER, rows=[" ".join(comes)])
+                canvas.path(f"M174 {y + 38:.0f}v14", ATTACKER, arrow=True)
+                canvas.box(2, y + 56, 344, 56, role, title=title, rows=fails, solid=True)
 
     words = "; ".join(f"{title}: {' '.join(comes)}, and it {fails[0]}" for _, title, comes, fails in found)
     return Diagram(
@@ -144,7 +144,7 @@ def gates() -> Diagram:
         (CONTROL, "Validate", ["known tool,", "right types"], "an odd call"),
         (CONTROL, "Confirm", ["a person sees", "the real call"], "a wrong address"),
         (CONTROL, "Sandbox", ["little memory,", "little time"], "a runaway"),
-        (CONTROL, "Egress", ["only hosts", "on the list"], "a strange host"),
+        (CONTROL, "Egress", ["only hosts", "on the list"], "a stranger"),
     ]
 
     def draw(canvas: Canvas) -> None:
@@ -224,32 +224,28 @@ def side_channel(model: ModelConfig, replica: Replica, public_len: int, secret_l
 
     def draw(canvas: Canvas) -> None:
         wide = canvas.width == WIDE
-        left, middle, right = (90.0, 360.0, 630.0) if wide else (56.0, 175.0, 294.0)
+        left, middle, right = (90.0, 360.0, 630.0) if wide else (26.0, 175.0, 324.0)
         for x, role, name in ((left, USER, "Tenant A"), (middle, MEMORY, "Cache"), (right, ATTACKER, "Tenant B")):
-            canvas.box(x - 48, 4, 96, 34, role, rows=[name], solid=True)
-            canvas.path(f"M{x:.0f} 40V{404 if wide else 420}", role, width=1.2)
+            canvas.box(min(max(x - 42, 2), canvas.width - 88), 4, 84, 34, role, rows=[name], solid=True)
+            canvas.path(f"M{x:.0f} 40V256M{x:.0f} 298V404", role, width=1.2)
 
         def says(y: float, start: float, end: float, words: str, role: Role) -> None:
-            # On a phone the words stand beside the arrow's half, which is too narrow for them.
-            at = (start + end) / 2 if wide else (8.0 if start < middle or end < middle else canvas.width - 8.0)
-            anchor = "middle" if wide else ("start" if at < middle else "end")
-            canvas.text(at, y - 7, words, colour=role.colour, size=12.5, anchor=anchor, bold=True)
+            canvas.text((start + end) / 2, y - 7, words, colour=role.colour, size=12.5, anchor="middle", bold=True)
             canvas.path(f"M{start:.0f} {y:.0f}H{end - 6 if end > start else end + 6:.0f}", role, arrow=True)
 
+        def probe(y: float, answer: str, verdict: str) -> None:
+            says(y, right, middle, f"the same {prompt}" if wide else "the same", ATTACKER)
+            says(y + 40, middle, right, f"first token after {answer}" if wide else f"after {answer}", ATTACKER)
+            canvas.text((middle + right) / 2, y + 62, verdict, colour=ATTACKER.colour, size=12.5, anchor="middle")
+
         with canvas.step(1):
-            says(78, left, middle, prompt, USER)
-            says(118, middle, left, f"first token after {cold}", USER)
+            says(78, left, middle, prompt if wide else f"{total:,} tokens", USER)
+            says(118, middle, left, f"first token after {cold}" if wide else f"after {cold}", USER)
         with canvas.step(2):
-            says(168, right, middle, f"the same {prompt}" if wide else f"same {prompt}", ATTACKER)
-            says(208, middle, right, f"first token after {known}", ATTACKER)
-            canvas.text(
-                canvas.width - 8, 232, "so somebody has sent it", colour=ATTACKER.colour, size=12.5, anchor="end"
-            )
+            probe(168, known, "so it was sent before")
         with canvas.step(3):
-            canvas.box(8, 256, canvas.width - 16, 34, CONTROL, rows=["Now the cache keeps tenants apart"], solid=True)
-            says(326, right, middle, f"the same {prompt}" if wide else f"same {prompt}", ATTACKER)
-            says(366, middle, right, f"first token after {cold}", ATTACKER)
-            canvas.text(canvas.width - 8, 390, "which says nothing", colour=ATTACKER.colour, size=12.5, anchor="end")
+            canvas.box(4, 260, canvas.width - 10, 34, CONTROL, rows=["Now the cache keeps tenants apart:"], solid=True)
+            probe(328, cold, "which says nothing")
 
     return Diagram(
         "A shared cache answers a question nobody may ask",

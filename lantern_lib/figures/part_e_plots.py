@@ -204,7 +204,7 @@ def timing(
     base = rows_chart(_timing_rows(model, replica, public_len))
     base = base.transform_filter("datum.secret == secret && datum.noise == noise").encode(x=x)
     here = base.transform_filter(grip)
-    y, title = alt.Scale(domain=[40, 108], nice=False), "right guesses, percent"
+    y, title = alt.Scale(domain=[40, 118], nice=False), "right guesses, percent"
     axis = alt.Axis(values=[50, 60, 70, 80, 90, 100])
     line = base.mark_line(stroke=ATTACKER.light, strokeDash=list(ATTACKER.dash), strokeWidth=2.5)
     flat = base.mark_line(stroke=USER.light, strokeDash=list(USER.dash))
