@@ -45,6 +45,7 @@ LAYERS = [
     "cache_tiers",
     "agents",
     "fairness",
+    "guardrails",
     "claims",
     "figures",
     "labs",
