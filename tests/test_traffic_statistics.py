@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from lantern_lib.workload import Call, Request, Session, Workload
-from lantern_lib.workload.gaps import cache_use, call_columns, holding_break_even_seconds
+from lantern_lib.workload.gaps import cache_use, call_columns, holding_break_even_seconds, machine_seconds
 from lantern_lib.workload.statistics import (
     NEVER,
     burstiness,
@@ -157,6 +157,9 @@ def test_at_the_break_even_pause_both_cost_the_same() -> None:
     recompute, capacity, share = 2e-4, 5e6, 0.07
     pause = holding_break_even_seconds(recompute, capacity, share)
     assert share * pause / capacity == pytest.approx(recompute)
+    # A token that is held so long and one that is computed again cost the machine the same.
+    once = machine_seconds(1, 0, recompute, capacity, share)
+    assert machine_seconds(0, pause, recompute, capacity, share) == pytest.approx(once) == recompute
     with pytest.raises(ValueError, match="share_of_price"):
         holding_break_even_seconds(1, 1, 1.5)
 

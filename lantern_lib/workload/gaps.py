@@ -178,3 +178,53 @@ def holding_break_even_seconds(
         * require_positive("capacity_tokens", capacity_tokens)
         / require_fraction("share_of_price", share_of_price)
     )
+
+
+def machine_seconds(
+    written_tokens: float,
+    held_token_seconds: float,
+    recompute_seconds_per_token: float,
+    capacity_tokens: float,
+    share_of_price: float = 1.0,
+) -> float:
+    """Return what a lifetime costs on a machine of one's own: computing, and keeping.
+
+    Parameters
+    ----------
+    written_tokens : float
+        What had to be computed, see :class:`CacheUse` [tokens].
+    held_token_seconds : float
+        What was kept for how long between calls [token-seconds].
+    recompute_seconds_per_token : float
+        Time of the machine to compute one token [seconds].
+    capacity_tokens : float
+        Tokens that the store holds when it is full [tokens].
+    share_of_price : float
+        What the whole store costs an hour, over what the machine costs an hour, in (0, 1] [ratio].
+
+    Returns
+    -------
+    float
+        Time of the machine that costs as much [seconds].
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its range.
+
+    Notes
+    -----
+    The two sides of :func:`holding_break_even_seconds`, added up over all calls. Derived on page D5.
+
+    Examples
+    --------
+    >>> machine_seconds(1e6, 1e9, 1e-4, 1e6, share_of_price=0.5)
+    600.0
+    """
+    computing = require_non_negative("written_tokens", written_tokens) * require_positive(
+        "recompute_seconds_per_token", recompute_seconds_per_token
+    )
+    kept = require_non_negative("held_token_seconds", held_token_seconds) / require_positive(
+        "capacity_tokens", capacity_tokens
+    )
+    return computing + require_fraction("share_of_price", share_of_price) * kept
