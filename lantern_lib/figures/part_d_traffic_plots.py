@@ -74,6 +74,46 @@ def _lifetime_rows(
     return rows
 
 
+def _bill_panel(base: alt.Chart, here: alt.Chart, x: alt.X, grip: alt.Parameter) -> alt.LayerChart:
+    bill: dict[str, Any] = {
+        "title": "bill, % of no cache",
+        "scale": alt.Scale(type="log", domain=[8, 500], nice=False),
+    }
+    bill["axis"] = alt.Axis(values=[10, 20, 50, 100, 200])
+    panel: alt.LayerChart = alt.layer(
+        *_posts(_MARKS, x, 192, "right"),
+        _line(base, "low", MEMORY, **bill),
+        _line(base, "high", ARITHMETIC, **bill),
+        label(base, "written at 1.25", "at", "low", MEMORY, 10, align="left", dx=-14, dy=58),
+        label(base, "written at 2", "at", "high", ARITHMETIC, 30, align="left", dx=10, dy=-6),
+        knob(here, "low"),
+        knob(here, "high", first=False),
+        readout(here, "bill", "bill_text", 37, right=True),
+        readout(here, "lost", "lost_text", 16, right=True),
+        grips(base, 200, grip),
+    ).properties(width=WIDTH, height=200)
+    return panel
+
+
+def _cost_panel(base: alt.Chart, here: alt.Chart) -> alt.LayerChart:
+    cost: dict[str, Any] = {
+        "title": "machine time, hours",
+        "scale": alt.Scale(type="log", domain=[0.1, 30], nice=False),
+    }
+    cost["axis"] = alt.Axis(values=[0.1, 0.3, 1, 3, 10, 30])
+    panel: alt.LayerChart = alt.layer(
+        _line(base, "gpu", TOTAL, **cost),
+        _line(base, "host", USER, **cost),
+        label(base, "kept in GPU memory", "at", "gpu", TOTAL, 900, align="right", dy=-10),
+        label(base, "kept in host memory", "at", "host", USER, 10800, align="right", dy=20),
+        knob(here, "gpu", first=False),
+        knob(here, "host", first=False),
+        readout(here, "gpu", "gpu_text", 16),
+        readout(here, "host", "host_text", 36),
+    ).properties(width=WIDTH, height=170)
+    return panel
+
+
 def lifetimes(
     agents: Mapping[str, Any],
     model: ModelConfig,
@@ -133,39 +173,8 @@ def lifetimes(
     )
     base = rows_chart(rows).encode(x=x)
     here = base.transform_filter(grip)
-    bill: dict[str, Any] = {
-        "title": "bill, % of no cache",
-        "scale": alt.Scale(type="log", domain=[8, 500], nice=False),
-    }
-    bill["axis"] = alt.Axis(values=[10, 20, 50, 100, 200])
-    top = alt.layer(
-        *_posts(_MARKS, x, 192, "right"),
-        _line(base, "low", MEMORY, **bill),
-        _line(base, "high", ARITHMETIC, **bill),
-        label(base, "written at 1.25", "at", "low", MEMORY, 10, align="left", dx=-14, dy=58),
-        label(base, "written at 2", "at", "high", ARITHMETIC, 30, align="left", dx=10, dy=-6),
-        knob(here, "low"),
-        knob(here, "high", first=False),
-        readout(here, "bill", "bill_text", 37, right=True),
-        readout(here, "lost", "lost_text", 16, right=True),
-        grips(base, 200, grip),
-    ).properties(width=WIDTH, height=200)
-    cost: dict[str, Any] = {
-        "title": "machine time, hours",
-        "scale": alt.Scale(type="log", domain=[0.1, 30], nice=False),
-    }
-    cost["axis"] = alt.Axis(values=[0.1, 0.3, 1, 3, 10, 30])
-    bottom = alt.layer(
-        _line(base, "gpu", TOTAL, **cost),
-        _line(base, "host", USER, **cost),
-        label(base, "kept in GPU memory", "at", "gpu", TOTAL, 900, align="right", dy=-10),
-        label(base, "kept in host memory", "at", "host", USER, 10800, align="right", dy=20),
-        knob(here, "gpu", first=False),
-        knob(here, "host", first=False),
-        readout(here, "gpu", "gpu_text", 16),
-        readout(here, "host", "host_text", 36),
-    ).properties(width=WIDTH, height=170)
-    return alt.vconcat(top, bottom).properties(
+    panels = _bill_panel(base, here, x, grip), _cost_panel(base, here)
+    return alt.vconcat(*panels).properties(
         description=(
             f"Two panels over the lifetime of an unused cache, {_duration(stops[0])} to {_duration(stops[-1])}, for the"
             " calls of agent sessions. Above, the bill in percent of a bill without a cache: it falls steeply up to"
