@@ -41,6 +41,7 @@ LAYERS = [
     "metrics",
     "quantization",
     "speculative",
+    "prompt_cache",
     "claims",
     "figures",
     "labs",
