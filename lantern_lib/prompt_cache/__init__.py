@@ -1,6 +1,7 @@
 """Priced prompt caches: what a provider's cache finds, what it bills, and what a lost one costs."""
 
 from lantern_lib.prompt_cache.policy import ANTHROPIC, OPENAI, PROVIDERS, Bill, CachePolicy, break_even_uses
+from lantern_lib.prompt_cache.requests import Block, PromptRequest, bill_requests, breakpoints
 from lantern_lib.prompt_cache.sessions import (
     agent_session,
     call_bills,
@@ -14,9 +15,13 @@ __all__ = [
     "OPENAI",
     "PROVIDERS",
     "Bill",
+    "Block",
     "CachePolicy",
+    "PromptRequest",
     "agent_session",
+    "bill_requests",
     "break_even_uses",
+    "breakpoints",
     "call_bills",
     "compaction_calls",
     "session_bill",
