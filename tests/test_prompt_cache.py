@@ -24,6 +24,7 @@ from lantern_lib.prompt_cache import (
     call_bills,
     compaction_calls,
     session_bill,
+    session_requests,
     spread_turns,
 )
 from lantern_lib.workload import Call, Session
@@ -266,15 +267,24 @@ def test_any_sequence_is_billed_as_a_comparison_letter_by_letter_says(policy: Ca
 def test_a_session_and_its_requests_have_one_bill() -> None:
     """The same twenty calls, once as lengths and once as blocks with a mark at the end of each."""
     session = agent_session(20, 6000, 1500, slow_turns=(9, 19), slow_seconds=600)
-    head = (Block("tools", "tools", 4000), Block("system", "rules", 2000))
-    requests, at = [], 0.0
-    for turn, call in enumerate(session.calls):
-        at += call.gap_seconds
-        turns = [Block("messages", f"turn {n}", 1500) for n in range(1, turn + 1)]
-        blocks = (*head, *turns)
-        requests.append(PromptRequest(at, (*blocks[:-1], replace(blocks[-1], breakpoint=True)), call.output_len))
+    requests = session_requests(session, tools_len=3000, system_len=1500)
+    assert [request.at_seconds for request in requests[:3]] == [0, 3, 6]
+    assert sum(block.num_tokens for block in requests[-1].blocks) == 34_500
     assert bill_requests(requests, ANTHROPIC) == call_bills(session, ANTHROPIC)
     assert bill_requests(requests, OPENAI) == call_bills(session, OPENAI)
+
+
+def test_parallel_tools_make_more_blocks_than_the_lookback_reaches() -> None:
+    """Nothing changed. From 20 new blocks on, only the marks after tools and system are found.
+
+    By hand: 7,500 for the first call, 19 reads of 5,500, and 1.25 times the other 294,500 tokens.
+    """
+    session = agent_session(20, 6000, 1500)
+    for blocks, cost in ((1, 80_175), (19, 80_175), (20, 386_075), (25, 386_075)):
+        requests = session_requests(session, tools_len=4500, system_len=1000, blocks_per_turn=blocks)
+        assert sum(block.num_tokens for block in requests[-1].blocks) == 34_500
+        assert sum(bill_requests(requests, ANTHROPIC), start=Bill()).cost == pytest.approx(cost)
+        assert sum(bill_requests(requests, OPENAI), start=Bill()).cost == pytest.approx(80_175)
 
 
 @pytest.mark.parametrize(
@@ -294,6 +304,10 @@ def test_a_session_and_its_requests_have_one_bill() -> None:
         (
             lambda: PromptRequest(0, (Block("system", "a", 1), Block("tools", "b", 1))),
             "^blocks must stand in the order",
+        ),
+        (
+            lambda: session_requests(Session((Call(9, 1), Call(12, 1, 0.0, 8))), tools_len=3, system_len=3),
+            "^reused_len must be all 9 tokens .* got 8 in call 1",
         ),
         (lambda: bill_requests([conversation(5, 1), conversation(4, 1)], ANTHROPIC), "^requests must be in order"),
     ],

@@ -8,10 +8,11 @@ blocks agree with it from the first to that place.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lantern_lib.prompt_cache.policy import Bill, CachePolicy
 from lantern_lib.units import require_int, require_non_negative
+from lantern_lib.workload import Session
 
 PARTS = ("tools", "system", "messages")
 
@@ -70,6 +71,65 @@ class PromptRequest:
             length += block.num_tokens
             ends.append((names, length))
         return ends
+
+
+def session_requests(
+    session: Session, *, tools_len: int, system_len: int, blocks_per_turn: int = 1
+) -> tuple[PromptRequest, ...]:
+    """Return an append-only session as requests, marked after tools, after system and at the end.
+
+    Parameters
+    ----------
+    session : Session
+        Calls of which each begins with the whole prompt of the one before.
+    tools_len, system_len : int
+        Lengths of the tool definitions and of the system prompt, the first of every prompt [tokens].
+    blocks_per_turn : int
+        Blocks in which a turn arrives; several where tools run side by side [count].
+
+    Returns
+    -------
+    tuple of PromptRequest
+        Blocks are called ``tools``, ``system``, ``task`` and ``turn 1.1``, turn and place in it.
+
+    Raises
+    ------
+    ValueError
+        If a call rewrites what was sent before, or a turn has fewer tokens than blocks.
+
+    Notes
+    -----
+    Requests follow each other by their gaps; answering takes no time here. Used on page D2.
+
+    Examples
+    --------
+    >>> from lantern_lib.prompt_cache import agent_session
+    >>> first, second = session_requests(agent_session(2, 6000, 1500), tools_len=3000, system_len=1000)
+    >>> [(block.content, block.num_tokens) for block in second.blocks]
+    [('tools', 3000), ('system', 1000), ('task', 2000), ('turn 1.1', 1500)]
+    """
+    require_int("blocks_per_turn", blocks_per_turn)
+    task_len = session.calls[0].prompt_len - tools_len - system_len
+    blocks = [
+        Block("tools", "tools", tools_len, breakpoint=True),
+        Block("system", "system", system_len, breakpoint=True),
+        Block("messages", "task", task_len),
+    ]
+    requests: list[PromptRequest] = []
+    at, sent = session.start_seconds, session.calls[0].prompt_len
+    for turn, call in enumerate(session.calls):
+        if turn and call.reused_len != sent:
+            raise ValueError(
+                f"reused_len must be all {sent} tokens that were sent before, got {call.reused_len} in call {turn}."
+                " Only an append-only session has blocks that stay."
+            )
+        added = call.prompt_len - sent if turn else 0
+        for place in range(blocks_per_turn if added else 0):
+            share = added // blocks_per_turn + (added % blocks_per_turn if place == blocks_per_turn - 1 else 0)
+            blocks.append(Block("messages", f"turn {turn}.{place + 1}", share))
+        at, sent = at + call.gap_seconds, call.prompt_len
+        requests.append(PromptRequest(at, (*blocks[:-1], replace(blocks[-1], breakpoint=True)), call.output_len))
+    return tuple(requests)
 
 
 def breakpoints(request: PromptRequest, policy: CachePolicy) -> list[int]:
