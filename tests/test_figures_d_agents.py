@@ -109,10 +109,10 @@ def tables(chart: Any) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
 @pytest.mark.parametrize(("misses", "percent"), [(0, 19.8), (1, 29.2), (2, 34.3), (5, 49.6), (10, 75.2), (19, 125.0)])
 def test_the_ring_reads_the_published_table(misses: int, percent: float) -> None:
     totals, calls = tables(plots.session_bill(num_slow=1))
-    (row,) = [r for r in totals if r["terms"] == "5 minutes" and r["stop"] == misses]
+    (row,) = [r for r in totals if r["terms"] == "5 min" and r["stop"] == misses]
     assert row["percent"] == percent
     assert f"{percent}%" in row["cost_text"]
-    bars = [r for r in calls if r["terms"] == "5 minutes" and r["stop"] == misses]
+    bars = [r for r in calls if r["terms"] == "5 min" and r["stop"] == misses]
     assert sum(r["lost"] for r in bars) == misses
     assert bars[-1]["cost"] == (43.125 if misses else 5.175)
     assert sum(r["cost"] for r in bars) == pytest.approx(percent * 4.05, abs=0.3)

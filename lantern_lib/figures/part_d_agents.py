@@ -200,7 +200,7 @@ def misses(session: Session, tools_len: int, system_len: int) -> Diagram:
     def draw(canvas: Canvas) -> None:
         wide = canvas.width == WIDE
         full = 330.0 if wide else canvas.width - 2.0
-        pitch = 74 if wide else 100
+        pitch = 74 if wide else 120
         for number, ((title, what, remedy), (read, written, total)) in enumerate(zip(words, rows, strict=True)):
             y = 18 + number * pitch
             canvas.text(0, y, title, bold=True)

@@ -10,7 +10,7 @@ from lantern_lib.figures.explore import WIDTH, grips, knob, readout, ring, rows_
 from lantern_lib.figures.roles import ARITHMETIC, CONTROL, MEMORY, PLOT_MUTED, TOTAL
 from lantern_lib.prompt_cache import ANTHROPIC, CachePolicy, agent_session, call_bills, spread_turns
 
-TERMS: dict[str, CachePolicy] = {"5 minutes": ANTHROPIC, "1 hour": ANTHROPIC.extended()}
+TERMS: dict[str, CachePolicy] = {"5 min": ANTHROPIC, "1 hour": ANTHROPIC.extended()}
 
 
 def _rows(
@@ -58,7 +58,7 @@ def session_bill(
     first_context_len: int = 6000,
     tokens_per_turn: int = 1500,
     slow_seconds: float = 600.0,
-    terms: str = "5 minutes",
+    terms: str = "5 min",
 ) -> alt.VConcatChart:
     """Plot a session's cost over the number of slow tools, and the cost of each call.
 
@@ -105,37 +105,40 @@ def session_bill(
     percent = alt.Y(
         "percent:Q",
         title="bill, % of no caching",
-        scale=alt.Scale(domain=[0, 140], nice=False),
-        axis=alt.Axis(values=[0, 50, 100]),
+        scale=alt.Scale(domain=[0, 190], nice=False),
+        axis=alt.Axis(values=[0, 50, 100, 150]),
     )
     first = base.transform_filter("datum.stop == 0")
     rule = first.mark_rule(stroke=CONTROL.light, strokeDash=list(CONTROL.dash), strokeWidth=1.5)
-    words = first.mark_text(align="left", dx=4, dy=-7, fontSize=12, fontWeight=600, fill=CONTROL.light)
+    words = first.mark_text(align="left", dx=14, dy=15, fontSize=12, fontWeight=600, fill=CONTROL.light)
     top = alt.layer(
         rule.encode(x=alt.value(0), x2=alt.value("width"), y=alt.datum(100)),
         words.encode(x=alt.value(0), y=alt.datum(100), text=alt.value("no caching")),
         base.mark_line(stroke=TOTAL.light).encode(y=percent),
         knob(here, "percent"),
-        readout(here, "cost", "cost_text", 16, right=True),
         readout(here, "lost", "lost_text", 16),
-        grips(base, 150, grip),
-    ).properties(width=WIDTH, height=150)
+        readout(here, "cost", "cost_text", 36),
+        grips(base, 180, grip),
+    ).properties(width=WIDTH, height=180)
     height = 1.25 * (first_context_len + (num_calls - 1) * tokens_per_turn) / 1000
     call = alt.X(
-        "call:Q",
+        "left:Q",
         title="call of the session",
         axis=alt.Axis(values=[1, *range(5, num_calls + 1, 5)], format="d"),
         scale=alt.Scale(domain=[0.4, num_calls + 0.6], nice=False),
     )
+    # Bars are as wide as the scale says, so that they do not run into each other on a phone.
+    sides = {"left": "datum.call - 0.36", "right": "datum.call + 0.36"}
     cost = alt.Y("cost:Q", title="thousand token-prices", scale=alt.Scale(domain=[0, height * 1.1], nice=False))
     plain = [{"call": n + 1, "cost": (first_context_len + n * tokens_per_turn) / 1000} for n in range(num_calls)]
-    outline = rows_chart(plain).encode(x=call)
-    bars = rows_chart(calls).transform_filter("datum.terms == terms").transform_filter(grip).encode(x=call)
-    size = 0.7 * WIDTH / num_calls
+    outline = rows_chart(plain).transform_calculate(**sides).encode(x=call, x2="right:Q")
+    bars = rows_chart(calls).transform_filter("datum.terms == terms").transform_filter(grip)
+    bars = bars.transform_calculate(**sides).encode(x=call, x2="right:Q")
+    ground = alt.datum(0)
     bottom = alt.layer(
-        bars.transform_filter("!datum.lost").mark_bar(size=size, fill=MEMORY.light).encode(y=cost),
-        bars.transform_filter("datum.lost").mark_bar(size=size, fill=ARITHMETIC.light).encode(y=cost),
-        outline.mark_bar(size=size, fill="transparent", stroke=PLOT_MUTED, strokeWidth=1.2).encode(y=cost),
+        bars.transform_filter("!datum.lost").mark_bar(fill=MEMORY.light).encode(y=cost, y2=ground),
+        bars.transform_filter("datum.lost").mark_bar(fill=ARITHMETIC.light).encode(y=cost, y2=ground),
+        outline.mark_bar(fill="transparent", stroke=PLOT_MUTED, strokeWidth=1.2).encode(y=cost, y2=ground),
         rows_chart([{"cost": height}])
         .mark_text(align="left", dx=14, fontSize=12.5, fontWeight=600, fill=PLOT_MUTED)
         .encode(x=alt.value(0), y=cost, text=alt.value("outline: without caching")),

@@ -167,7 +167,7 @@ def agent_session(
 
 
 def spread_turns(num_misses: int, num_calls: int) -> tuple[int, ...]:
-    """Return which calls miss when misses are spread evenly and the last call is always one.
+    """Return which calls lose their cache when the losses are spread evenly, the last call among them.
 
     Parameters
     ----------
