@@ -42,6 +42,7 @@ READINGS = (
     ("b/b2", "fig-paged", "16", ("4.0 percent", "97,392 token-slots")),
     ("b/b3", "fig-chunk", "512", ("47 ms", "754 ms")),
     ("b/b5", "fig-spec", "8", ("3.1 times",)),
+    ("d/d2", "fig-session-bill", "19", ("506,250", "125.0%")),
 )
 
 

@@ -51,6 +51,33 @@ def _rows(
     return totals, calls
 
 
+def _call_panel(calls: list[dict[str, Any]], prompt_lens: list[int], grip: alt.Parameter) -> alt.LayerChart:
+    """One bar for each call, in front of the outline of its price without a cache."""
+    num_calls, height = len(prompt_lens), ANTHROPIC.write_price * prompt_lens[-1] / 1000
+    call = alt.X(
+        "left:Q",
+        title="call of the session",
+        axis=alt.Axis(values=[1, *range(5, num_calls + 1, 5)], format="d"),
+        scale=alt.Scale(domain=[0.4, num_calls + 0.6], nice=False),
+    )
+    # Bars are as wide as the scale says, so that they do not run into each other on a phone.
+    sides = {"left": "datum.call - 0.36", "right": "datum.call + 0.36"}
+    cost = alt.Y("cost:Q", title="thousand token-prices", scale=alt.Scale(domain=[0, height * 1.1], nice=False))
+    plain = [{"call": turn + 1, "cost": length / 1000} for turn, length in enumerate(prompt_lens)]
+    outline = rows_chart(plain).transform_calculate(**sides).encode(x=call, x2="right:Q")
+    bars = rows_chart(calls).transform_filter("datum.terms == terms").transform_filter(grip)
+    bars = bars.transform_calculate(**sides).encode(x=call, x2="right:Q")
+    ground = alt.datum(0)
+    return alt.layer(
+        bars.transform_filter("!datum.lost").mark_bar(fill=MEMORY.light).encode(y=cost, y2=ground),
+        bars.transform_filter("datum.lost").mark_bar(fill=ARITHMETIC.light).encode(y=cost, y2=ground),
+        outline.mark_bar(fill="transparent", stroke=PLOT_MUTED, strokeWidth=1.2).encode(y=cost, y2=ground),
+        rows_chart([{"cost": height}])
+        .mark_text(align="left", dx=14, fontSize=12.5, fontWeight=600, fill=PLOT_MUTED)
+        .encode(x=alt.value(0), y=cost, text=alt.value("outline: without caching")),
+    ).properties(width=WIDTH, height=190)
+
+
 def session_bill(
     *,
     num_slow: int,
@@ -120,29 +147,8 @@ def session_bill(
         readout(here, "cost", "cost_text", 36),
         grips(base, 180, grip),
     ).properties(width=WIDTH, height=180)
-    height = 1.25 * (first_context_len + (num_calls - 1) * tokens_per_turn) / 1000
-    call = alt.X(
-        "left:Q",
-        title="call of the session",
-        axis=alt.Axis(values=[1, *range(5, num_calls + 1, 5)], format="d"),
-        scale=alt.Scale(domain=[0.4, num_calls + 0.6], nice=False),
-    )
-    # Bars are as wide as the scale says, so that they do not run into each other on a phone.
-    sides = {"left": "datum.call - 0.36", "right": "datum.call + 0.36"}
-    cost = alt.Y("cost:Q", title="thousand token-prices", scale=alt.Scale(domain=[0, height * 1.1], nice=False))
-    plain = [{"call": n + 1, "cost": (first_context_len + n * tokens_per_turn) / 1000} for n in range(num_calls)]
-    outline = rows_chart(plain).transform_calculate(**sides).encode(x=call, x2="right:Q")
-    bars = rows_chart(calls).transform_filter("datum.terms == terms").transform_filter(grip)
-    bars = bars.transform_calculate(**sides).encode(x=call, x2="right:Q")
-    ground = alt.datum(0)
-    bottom = alt.layer(
-        bars.transform_filter("!datum.lost").mark_bar(fill=MEMORY.light).encode(y=cost, y2=ground),
-        bars.transform_filter("datum.lost").mark_bar(fill=ARITHMETIC.light).encode(y=cost, y2=ground),
-        outline.mark_bar(fill="transparent", stroke=PLOT_MUTED, strokeWidth=1.2).encode(y=cost, y2=ground),
-        rows_chart([{"cost": height}])
-        .mark_text(align="left", dx=14, fontSize=12.5, fontWeight=600, fill=PLOT_MUTED)
-        .encode(x=alt.value(0), y=cost, text=alt.value("outline: without caching")),
-    ).properties(width=WIDTH, height=190)
+    prompt_lens = [call.prompt_len for call in agent_session(num_calls, first_context_len, tokens_per_turn).calls]
+    bottom = _call_panel(calls, prompt_lens, grip)
     return (
         alt.vconcat(top, bottom)
         .add_params(selector("terms", "Lifetime paid for", list(TERMS), terms))
