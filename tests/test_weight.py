@@ -29,6 +29,7 @@ PLOT_BUDGET = 650 * KILOBYTE
         ("b/b1", True, PLOT_BUDGET),
         ("b/b5", True, PLOT_BUDGET),
         ("b/b7", False, TEXT_BUDGET),
+        ("d/d2", True, PLOT_BUDGET),
         ("errata", False, TEXT_BUDGET),
     ],
 )
