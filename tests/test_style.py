@@ -46,6 +46,7 @@ LAYERS = [
     "agents",
     "fairness",
     "guardrails",
+    "prompt_cache",
     "claims",
     "figures",
     "labs",
