@@ -26,11 +26,11 @@ MODULES = [
     "chunked_prefill",
     "queueing",
     "speculative",
+    "pricing.rates",
 ]
 # Symbols of parts that are not written yet. A name leaves this list when the library has it.
 COMING = {
     "tokens_per_turn",
-    "break_even_utilization",
 }
 
 

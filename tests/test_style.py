@@ -41,6 +41,7 @@ LAYERS = [
     "metrics",
     "quantization",
     "speculative",
+    "pricing",
     "claims",
     "figures",
     "labs",
