@@ -127,9 +127,10 @@ def break_even(
         .properties(
             description=(
                 "Two panels over the output share, 0 to 60 percent. Above: the utilisation at which a commitment is"
-                " cheaper than paying per token. It falls if an output token weighs no more than an input token, stays"
+                " cheaper than paying per token. It falls if an output token weighs as one or two input tokens, stays"
                 " level at a weight of four, the ratio of the prices, and rises past full at a weight of eight. Below:"
-                " the tokens needed, which fall with the share, and the capacity, which falls too unless the weight is 1."
+                " the tokens needed, which fall with the share, and the capacity, which falls too unless the weight is"
+                " one."
             ),
             usermeta={"lantern": {"stops": {"ring": [f"{p}%" for p in PERCENT_OUTPUT]}}},
         )
@@ -350,10 +351,10 @@ def owning(
             width=WIDTH,
             height=280,
             description=(
-                "Three lines over the volume of a month, 1 to 100 billion tokens, on logarithmic axes. The price per token"
-                " is level. The cost of owning falls as one over the volume, with a step up where another group of GPUs is"
-                " needed; the line without the people lies far below the one with them, and crosses the price at less"
-                " than half the volume."
+                "Three lines over the volume of a month, 1 to 100 billion tokens, on logarithmic axes. The price per"
+                " token is level. The cost of owning falls as one over the volume, with a step up where another group"
+                " of GPUs is needed; the line without the people lies far below the one with them, and crosses the"
+                " price at less than half the volume."
             ),
             usermeta={"lantern": {"stops": {"ring": [f"{b:g}B" for b in BILLIONS]}}},
         )
