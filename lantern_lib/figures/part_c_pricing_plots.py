@@ -17,7 +17,7 @@ FLOOR_PERCENTILES = (0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100)
 PERCENT_TO_PAY = ("40", "50", "67", "77")
 # Which utilisation each choice stands for: two of the example's mixes, its mean request, and the half.
 TO_PAY = {"40": 0.4, "50": 0.5, "67": 2 / 3, "77": 12_000 / 3.9e-6 / 4e9}
-BILLIONS = (1, 1.5, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30, 35, 40, 50, 60, 80, 100)
+BILLIONS = (1, 1.5, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 28, 29, 32, 36, 37, 38, 39, 45, 55, 60, 70, 75, 80, 100)
 FLEET_MIXES = ("10", "17", "50")
 
 
@@ -120,7 +120,7 @@ def break_even(
         knob(here, "needed", first=False),
         readout(here, "needed", "needed_text", 16, right=True),
     ).properties(width=WIDTH, height=150)
-    weights = selector("weight", "One output token counts for … input tokens", list(DECODE_WEIGHTS), decode_weight)
+    weights = selector("weight", "Weight of an output token", list(DECODE_WEIGHTS), decode_weight)
     return (
         alt.vconcat(top, bottom)
         .add_params(weights)
@@ -211,7 +211,7 @@ def spillover(
     grip = ring("Floor, percentile", "percentile", percentile, FLOOR_PERCENTILES)
     hours = rows_chart(_hour_rows(monthly_tokens, token_price)).transform_filter(grip)
     hour = alt.X("h:O", title="hour of the day", axis=alt.Axis(values=[0, 4, 8, 12, 16, 20], labelAngle=0))
-    asked = alt.Scale(domain=[0, 13], nice=False)
+    asked = alt.Scale(domain=[0, 17], nice=False)
     title = "million tokens an hour"
     top = alt.layer(
         hours.mark_bar(fill=MEMORY.light, fillOpacity=0.85).encode(
@@ -241,7 +241,7 @@ def spillover(
         readout(here, "share", "share_text", 36),
         grips(base, 190, grip),
     ).properties(width=WIDTH, height=190)
-    pays = selector("pays", "Committed capacity pays above … percent use", list(PERCENT_TO_PAY), percent_to_pay)
+    pays = selector("pays", "Pays above, percent used", list(PERCENT_TO_PAY), percent_to_pay)
     return (
         alt.vconcat(top, bottom)
         .add_params(pays)
@@ -274,8 +274,9 @@ def _fleet_rows(fleets: dict[str, Fleet], prices: TokenPrices, mixes: dict[str, 
                     "full": round(full, 3),
                     "bare": round(bare, 3),
                     "price": round(price, 2),
-                    "full_text": f"{billions:g}B on {gpus} GPUs: {full:.2f} a million, {bare:.2f} without people",
-                    "price_text": f"per token {price:.2f}: {'owning' if full < price else 'the pool'} is cheaper",
+                    "gpus": gpus,
+                    "full_text": f"{billions:g}B on {gpus} GPUs: {full:.2f} a million",
+                    "price_text": f"without people {bare:.2f}, per token {price:.2f}",
                 }
             )
     return rows
@@ -336,10 +337,13 @@ def owning(
     return (
         alt.layer(
             price_line.encode(y=alt.Y("price:Q", title=title, scale=scale, axis=axis)),
-            bare_line.encode(y=alt.Y("bare:Q", title=title, scale=scale, axis=axis)),
-            base.mark_line(stroke=TOTAL.light).encode(y=alt.Y("full:Q", title=title, scale=scale, axis=axis)),
+            # One line for each number of GPUs: where the next group comes, the cost jumps.
+            bare_line.encode(y=alt.Y("bare:Q", title=title, scale=scale, axis=axis), detail="gpus:N"),
+            base.mark_line(stroke=TOTAL.light).encode(
+                y=alt.Y("full:Q", title=title, scale=scale, axis=axis), detail="gpus:N"
+            ),
             label(base, "paid per token", "b", "price", USER, 100),
-            label(base, "GPUs only", "b", "bare", ARITHMETIC, 2, dx=-8, dy=14),
+            label(base, "GPUs only", "b", "bare", ARITHMETIC, 10, dx=-8, dy=14),
             label(base, "GPUs and people", "b", "full", TOTAL, 2, align="left", dx=8, dy=-6),
             knob(here, "full"),
             readout(here, "full", "full_text", 16, right=True),
