@@ -47,6 +47,7 @@ LAYERS = [
     "fairness",
     "guardrails",
     "prompt_cache",
+    "pricing",
     "claims",
     "figures",
     "labs",
