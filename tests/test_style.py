@@ -41,6 +41,7 @@ LAYERS = [
     "metrics",
     "quantization",
     "speculative",
+    "simulator",
     "claims",
     "figures",
     "labs",

@@ -1,0 +1,410 @@
+"""The engine in leaps: work grows with requests, not with tokens.
+
+Between two events nothing in the batch changes: the same sequences decode, the same prompt is read in equal
+pieces. Each step then computes as many tokens as the one before, and the cache it reads and the pairs
+it attends to grow by the same amounts. So both parts of the step's time are straight lines in the number of the
+step, their maximum has at most one bend, and the sum of any number of steps has a closed form
+(``cost.run_seconds``). An event is what can change the batch:
+
+- a sequence writes its last token. All decode in step, so a counter of rounds and a heap of the rounds in which
+  they finish tell when; nobody's tokens are counted;
+- a request arrives that could be admitted. The step in which it is noticed is a root of the closed form
+  (``cost.leap``). While the batch is full, or the head of the queue has no room, arrivals change nothing
+  until somebody leaves, and are taken in then;
+- a prompt is read to its end, or the next piece would be a shorter one;
+- the free blocks end. Sequences take a new block every ``block_size`` rounds, at a phase that is theirs; a count of
+  sequences by phase tells how many blocks each round takes;
+- a waiting request's deadline passes while memory keeps it out.
+
+Preemption, eviction and admission happen at events only, by the same rules as in ``reference``, and the two
+agree on every record.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from heapq import heappop, heappush
+
+from lantern_lib.simulator.config import EngineConfig
+from lantern_lib.simulator.cost import leap
+from lantern_lib.simulator.intake import Intake
+from lantern_lib.simulator.pool import Pool
+from lantern_lib.simulator.records import Recorder, Status
+from lantern_lib.simulator.sources import TIE_SECONDS, Source
+from lantern_lib.workload.requests import Workload
+
+#: More steps than any run has; one leap is never longer.
+ENDLESS = 2**40
+#: More blocks than any run needs, for memory that never ends.
+UNLIMITED = 2**62
+
+
+class Served:
+    """A request in the engine.
+
+    ``written`` is brought up to date when it leaves the decoding batch, and not while it is in it: there it is
+    ``base`` + the engine's rounds − ``prompt``.
+    """
+
+    __slots__ = (
+        "base",
+        "computed",
+        "finish",
+        "names",
+        "output",
+        "place",
+        "priority",
+        "private",
+        "prompt",
+        "row",
+        "written",
+    )
+
+    def __init__(self, row: int, priority: int, place: int, prompt: int, output: int) -> None:
+        self.row, self.priority, self.place, self.prompt, self.output = row, priority, place, prompt, output
+        self.written = self.computed = 0
+        self.base: float = 0
+        self.finish = -1  # the round after which it is done, -1 while it does not decode
+        self.private = 0  # blocks that it alone holds; up to date while it does not decode
+        self.names: Sequence[int] = ()
+
+
+Chunks = list[tuple[Served, int]]
+
+
+class Engine:
+    """One replica that leaps from event to event.
+
+    Parameters
+    ----------
+    config : EngineConfig
+        The replica and its rules.
+    workload : Workload
+        The requests.
+    source : Source
+        When they arrive.
+    records : Recorder
+        Where their times go.
+    replica : int
+        Number written into the records.
+    on_event : callable, optional
+        Called with the engine at the beginning of each event, to watch it.
+    """
+
+    def __init__(
+        self,
+        config: EngineConfig,
+        workload: Workload,
+        source: Source,
+        records: Recorder,
+        replica: int = 0,
+        on_event: Callable[[Engine], None] | None = None,
+    ) -> None:
+        self.config, self.source, self.records, self.on_event = config, source, records, on_event
+        self.intake = Intake(config, workload, source, records, replica)
+        self.pool = Pool(UNLIMITED if config.num_blocks is None else config.num_blocks)
+        self.waiting = self.intake.waiting
+        self.chunked = config.prefill == "chunked"
+        self.paged = config.admission == "blocks"
+        cost = config.cost
+        self.per_round = cost.tokens_per_round
+        self.checked = cost.checked_tokens
+        self.prices = (cost.token_seconds, cost.pair_seconds, cost.weight_seconds, cost.cached_token_seconds)
+        self.fixed = (cost.fixed_seconds, cost.message_seconds, cost.draft_seconds)
+        self.now = self.stall = 0.0
+        self.num_events = self.num_steps = self.rounds = 0
+        self.context: float = 0  # tokens that the decoding sequences attend to in the coming step
+        self.decoding: dict[int, Served] = {}  # by place in the order of arrival
+        self.finishing: list[tuple[int, int, Served]] = []
+        self.phases = [0] * config.block_size
+        self.partial: Served | None = None  # whose prompt is being read in pieces
+        self.sent_back: dict[int, Served] = {}
+
+    @property
+    def num_running(self) -> int:
+        """Sequences in the batch, the one whose prompt is being read included [sequences]."""
+        return len(self.decoding) + (self.partial is not None)
+
+    def run_until(self, limit: float = math.inf, max_events: int = 10_000_000) -> None:
+        """Serve until the first step that would begin at or after a time, or until nobody is left.
+
+        Parameters
+        ----------
+        limit : float
+            The time [seconds].
+        max_events : int
+            Refuse to take more events than this, over the engine's life [events].
+
+        Raises
+        ------
+        TooManyEventsError
+            If it takes more events.
+        """
+        source, waiting, intake = self.source, self.waiting, self.intake
+        while self.now < limit - TIE_SECONDS:
+            if source.next_seconds <= self.now + TIE_SECONDS:
+                intake.arrive(self.now)
+            self.num_events += 1
+            if self.num_events > max_events:
+                raise intake.too_many(max_events, self.now, self.num_running)
+            preempted = self.paged and self.pool.available < 0 and self._make_room()
+            if self.pool.idle:
+                self.pool.trim()
+            if self.on_event is not None:
+                self.on_event(self)
+            budget, chunks = self._continue_prompt()
+            if waiting and not preempted:
+                self._admit(budget, chunks)
+            if chunks or self.decoding:
+                self._leap(chunks, preempted, limit)
+            elif source.next_seconds < limit:
+                self.now = max(self.now, source.next_seconds)
+            else:
+                break
+
+    def _make_room(self) -> bool:
+        """Send the last sequences back to the queue while the next tokens have no room."""
+        config, pool = self.config, self.pool
+        while pool.available < 0:
+            one = self._last()
+            if one is self.partial:
+                self.partial = None
+            else:
+                self._leave_decoding(one)
+            pool.release(one.names, one.private, one.computed // config.block_size)
+            if config.preemption == "swap":
+                self.stall += one.computed * config.swap_token_seconds
+            else:
+                one.computed = 0
+            one.names = ()
+            self.records.preemptions[one.row] += 1
+            self.records.status[one.row] = Status.WAITING
+            self.sent_back[one.row] = one
+            heappush(self.waiting, (one.priority, one.place, one.row))
+        return True
+
+    def _last(self) -> Served:
+        """The sequence of the least urgent class that arrived last."""
+        if not self.intake.many_priorities:
+            if self.partial is not None:
+                return self.partial
+            return self.decoding[max(self.decoding)]
+        running = [*self.decoding.values(), *([self.partial] if self.partial else [])]
+        return max(running, key=lambda one: (one.priority, one.place))
+
+    def _continue_prompt(self) -> tuple[int, Chunks]:
+        """Return the next piece of the unfinished prompt, and what the step can take besides."""
+        budget = self.config.token_budget
+        if not self.chunked:
+            return budget, []
+        budget -= self.checked * len(self.decoding)
+        one = self.partial
+        if one is None or budget <= 0:
+            return budget, []
+        size = min(one.prompt + one.written - one.computed, budget)
+        return budget - size, [(one, size)]
+
+    def _admit(self, budget: int, chunks: Chunks) -> None:
+        """Take from the queue while batch, step and memory have room, and add the pieces to be read."""
+        waiting, intake, pool, config = self.waiting, self.intake, self.pool, self.config
+        chunked, block_size, late = self.chunked, config.block_size, config.max_wait_seconds is not None
+        while waiting and budget > 0 and len(self.decoding) + len(chunks) < config.max_batch:
+            if late and intake.drop_if_late(self.now):
+                continue
+            priority, place, row = waiting[0]
+            one = (self.sent_back.get(row) if self.sent_back else None) or self._new(priority, place, row)
+            names: Sequence[int] = () if one.computed else intake.names(row)
+            most_found = (one.prompt + one.written - 1) // block_size
+            found = pool.find(names, most_found) * block_size if names else 0
+            unread = one.prompt + one.written - one.computed - found
+            if not chunked and chunks and unread > budget:
+                break
+            final = one.written if self.paged else one.output
+            total = -(-(one.prompt + final) // block_size)
+            grant = pool.admit(total, names, most_found)
+            if grant is None:
+                break
+            heappop(waiting)
+            self.sent_back.pop(row, None)
+            self.stall += one.computed * config.swap_token_seconds
+            one.computed, one.names = one.computed + found, grant[1]
+            one.private = total - len(one.names)
+            intake.scheduled(row, self.now, found)
+            if one.written and unread == 1:
+                self._join_decoding(one)
+                budget -= self.checked if chunked else 0
+            else:
+                size = min(unread, budget) if chunked else unread
+                chunks.append((one, size))
+                budget -= size
+
+    def _new(self, priority: int, place: int, row: int) -> Served:
+        one = Served(row, priority, place, self.records.prompt_len[row], self.records.output_len[row])
+        if self.config.prefilled:
+            one.written, one.computed = 1, one.prompt
+        return one
+
+    def _join_decoding(self, one: Served) -> None:
+        context, left = one.prompt + one.written, one.output - one.written
+        each = self.per_round
+        one.finish = self.rounds + (left if each == 1 else math.ceil((left - 1e-6) / each))
+        one.base = context - each * self.rounds
+        self.context += context
+        self.decoding[one.place] = one
+        heappush(self.finishing, (one.finish, one.place, one))
+        if self.paged:
+            self.phases[int(one.base) % self.config.block_size] += 1
+            private = self.config.blocks(context) - len(one.names)
+            self.pool.private += private - one.private
+            one.private = private
+
+    def _leave_decoding(self, one: Served) -> None:
+        """Bring a sequence up to date and take it out of the batch."""
+        context = one.base + self.per_round * self.rounds
+        del self.decoding[one.place]
+        self.context = self.context - context if self.decoding else 0
+        one.finish = -1
+        if self.paged:
+            self.phases[int(one.base) % self.config.block_size] -= 1
+            one.written = int(context) - one.prompt
+            one.computed = int(context) - 1
+            one.private = self.config.blocks(int(context)) - len(one.names)
+
+    def _leap(self, chunks: Chunks, preempted: bool, limit: float) -> None:
+        """Choose how many steps are alike, and let their time pass."""
+        num_decoding = 0 if chunks and not self.chunked else len(self.decoding)
+        num_tokens = self.checked * num_decoding
+        read = self.context if num_decoding else 0
+        attended, size = self.checked * read, 0
+        grown = num_decoding * self.per_round
+        for one, size in chunks:
+            num_tokens += size
+            attended += size * one.computed + size * (size + 1) / 2
+            read += one.computed
+        by_token, by_pair, weights, by_cached = self.prices
+        fixed, by_message, draft = self.fixed
+        compute, memory = num_tokens * by_token + attended * by_pair, weights + read * by_cached
+        other = fixed + num_tokens * by_message + (draft if num_decoding else 0.0)
+        steps = 1 if preempted or self.stall else self._most_steps(chunks, num_decoding)
+        if steps == 1:
+            spent = (compute if compute > memory else memory) + other + self.stall
+            self.stall = 0.0
+        else:
+            line = (compute, (self.checked * grown + size * size) * by_pair, memory, (grown + size) * by_cached)
+            until = self._next_change(chunks, limit) - self.now - TIE_SECONDS
+            steps, spent = leap(until, steps, *line, other)
+        self.now += spent
+        self.num_steps += steps
+        if num_decoding:
+            self._pass_rounds(steps)
+        for one, size in chunks:
+            self._read(one, steps * size)
+
+    def _most_steps(self, chunks: Chunks, num_decoding: int) -> int:
+        """Return how many steps are alike at most, arrivals aside."""
+        steps = ENDLESS
+        if chunks:
+            one, size = chunks[0]
+            unread = one.prompt + one.written - one.computed
+            if len(chunks) > 1 or size >= unread:
+                return 1
+            steps = (unread - 1) // size
+        if num_decoding:
+            finishing = self.finishing
+            while finishing[0][2].finish != finishing[0][0]:
+                heappop(finishing)  # it was sent back since
+            steps = min(steps, finishing[0][0] - self.rounds)
+            if self.paged:
+                steps = self._while_blocks_last(steps, num_decoding)
+        return steps
+
+    def _next_change(self, chunks: Chunks, limit: float) -> float:
+        """Return when, at the earliest, somebody could be admitted or dropped who cannot be now [seconds]."""
+        num_running = len(self.decoding)
+        if chunks or num_running >= self.config.max_batch:
+            return limit
+        if self.chunked and self.config.token_budget <= self.checked * num_running:
+            return limit
+        until = limit
+        if not self.waiting or self.intake.many_priorities:
+            until = min(until, self.source.next_seconds)
+        if self.waiting and (deadline := self.intake.deadline(self.waiting[0][2])) is not None:
+            until = min(until, deadline)
+        return until
+
+    def _blocks_taken(self, rounds: int) -> int:
+        """Return how many blocks the decoding sequences take in coming rounds, the next token's in each."""
+        phases, size = self.phases, self.config.block_size
+        cycles, rest = divmod(rounds, size)
+        taken = cycles * len(self.decoding)
+        if rest:
+            first = -self.rounds % size
+            last = first - rest + 1
+            taken += sum(phases[last : first + 1]) if last >= 0 else sum(phases[: first + 1]) + sum(phases[last:])
+        return taken
+
+    def _while_blocks_last(self, steps: int, num_decoding: int) -> int:
+        """Return how many of the steps have a block for every token."""
+        free, size = self.pool.available, self.config.block_size
+        if num_decoding * ((steps - 1) // size + 1) <= free or self._blocks_taken(steps - 1) <= free:
+            return steps
+        cycles, free = divmod(free, num_decoding)
+        rounds = cycles * size
+        phase = -self.rounds % size
+        while self.phases[phase] <= free:
+            free -= self.phases[phase]
+            phase -= 1  # from 0 to the last one: a list counts -1 from its end
+            rounds += 1
+        return rounds + 1
+
+    def _pass_rounds(self, rounds: int) -> None:
+        """Let all decoding sequences write, and take out those that are done."""
+        if self.paged:
+            self.pool.private += self._blocks_taken(rounds - 1)
+            if self.pool.idle:
+                self.pool.trim()
+        self.rounds += rounds
+        self.context += rounds * len(self.decoding) * self.per_round
+        finishing = self.finishing
+        while finishing and finishing[0][0] <= self.rounds:
+            finish, _, one = heappop(finishing)
+            if one.finish == finish:
+                self._finish_decoding(one)
+        if self.paged:
+            self.pool.private += self.phases[-(self.rounds - 1) % self.config.block_size]
+
+    def _finish_decoding(self, one: Served) -> None:
+        """Let a sequence go that wrote its last token in the round before."""
+        context = one.base + self.per_round * self.rounds
+        del self.decoding[one.place]
+        self.context = self.context - context if self.decoding else 0
+        one.finish = -1
+        if self.paged:
+            self.phases[int(one.base) % self.config.block_size] -= 1
+            # The last token is never read, so it has no place in the cache.
+            one.private = self.config.blocks(int(context) - 1) - len(one.names)
+        self._finish(one)
+
+    def _finish(self, one: Served) -> None:
+        self.pool.release(one.names, one.private)
+        self.records.last[one.row] = self.now
+        self.intake.over(one.row, self.now, Status.FINISHED)
+
+    def _read(self, one: Served, num_tokens: int) -> None:
+        """Put tokens of a prompt into the cache; the last of them gives the next token of the answer."""
+        one.computed += num_tokens
+        unread = one.prompt + one.written - one.computed
+        self.partial = one if unread else None
+        if unread == 1 and one.written:
+            self.partial = None  # all that is left is a token of its own answer: it decodes again
+            self._join_decoding(one)
+        if unread:
+            return
+        if not one.written:
+            self.records.first[one.row] = self.now
+        one.written += 1
+        if one.written == one.output:
+            self._finish(one)
+        else:
+            self._join_decoding(one)
