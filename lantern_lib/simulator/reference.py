@@ -157,7 +157,7 @@ class _StepLoop:
     def write(self, one: _Served, tokens: float) -> None:
         one.written += tokens
         one.computed = one.known - 1
-        if math.isnan(self.records.first[one.row]):
+        if math.isnan(self.records.first[one.row]) and not self.config.prefilled:
             self.records.first[one.row] = self.now
         if one.written >= one.output - 1e-6:
             self.records.last[one.row] = self.now
