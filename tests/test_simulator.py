@@ -116,16 +116,19 @@ def check_books(engine: Engine) -> None:
     held: dict[int, int] = {}
     private = 0
     for one in running:
-        for name in one.names:
-            held[name] = held.get(name, 0) + 1
+        for segment in one.segments:
+            held[segment] = held.get(segment, 0) + 1
         tokens = one.prompt + one.output
         if config.admission == "blocks":
             tokens = int(one.base + rounds) if one.place in engine.decoding else one.prompt + one.written
-        private += config.blocks(tokens) - len(one.names)
+        assert one.shared == sum(engine.segments.sizes[s] for s in one.segments) if engine.segments else not one.shared
+        private += config.blocks(tokens) - one.shared
     assert pool.holders == held
     assert pool.private == private
     assert not set(pool.idle) & set(held)
-    assert 0 <= len(pool.idle) <= pool.available
+    assert pool.held == sum(engine.segments.sizes[s] for s in held) if engine.segments else not pool.held
+    assert pool.num_idle == sum(pool.idle.values())
+    assert 0 <= pool.num_idle <= pool.available
     assert len(running) <= config.max_batch
 
 

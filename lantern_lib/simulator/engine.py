@@ -29,8 +29,8 @@ from heapq import heappop, heappush
 from lantern_lib.simulator.config import EngineConfig
 from lantern_lib.simulator.cost import leap
 from lantern_lib.simulator.intake import Intake
-from lantern_lib.simulator.pool import Pool
 from lantern_lib.simulator.records import Recorder, Status
+from lantern_lib.simulator.segments import SegmentPool, Segments
 from lantern_lib.simulator.sources import TIE_SECONDS, Source
 from lantern_lib.workload.requests import Workload
 
@@ -51,13 +51,14 @@ class Served:
         "base",
         "computed",
         "finish",
-        "names",
         "output",
         "place",
         "priority",
         "private",
         "prompt",
         "row",
+        "segments",
+        "shared",
         "written",
     )
 
@@ -67,7 +68,8 @@ class Served:
         self.base: float = 0
         self.finish = -1  # the round after which it is done, -1 while it does not decode
         self.private = 0  # blocks that it alone holds; up to date while it does not decode
-        self.names: Sequence[int] = ()
+        self.segments: Sequence[int] = ()
+        self.shared = 0  # blocks of those
 
 
 Chunks = list[tuple[Served, int]]
@@ -90,6 +92,8 @@ class Engine:
         Number written into the records.
     on_event : callable, optional
         Called with the engine at the beginning of each event, to watch it.
+    segments : Segments, optional
+        Those of the workload, where several engines serve it.
     """
 
     def __init__(
@@ -100,10 +104,13 @@ class Engine:
         records: Recorder,
         replica: int = 0,
         on_event: Callable[[Engine], None] | None = None,
+        segments: Segments | None = None,
     ) -> None:
         self.config, self.source, self.records, self.on_event = config, source, records, on_event
         self.intake = Intake(config, workload, source, records, replica)
-        self.pool = Pool(UNLIMITED if config.num_blocks is None else config.num_blocks)
+        self.segments = segments or (Segments(workload) if self.intake.named else None)
+        sizes = self.segments.sizes if self.segments else ()
+        self.pool = SegmentPool(UNLIMITED if config.num_blocks is None else config.num_blocks, sizes)
         self.waiting = self.intake.waiting
         self.chunked = config.prefill == "chunked"
         self.paged = config.admission == "blocks"
@@ -172,12 +179,12 @@ class Engine:
                 self.partial = None
             else:
                 self._leave_decoding(one)
-            pool.release(one.names, one.private, one.computed // config.block_size)
+            pool.release(one.segments, one.private, one.computed // config.block_size)
             if config.preemption == "swap":
                 self.stall += one.computed * config.swap_token_seconds
             else:
                 one.computed = 0
-            one.names = ()
+            one.segments, one.shared = (), 0
             self.records.preemptions[one.row] += 1
             self.records.status[one.row] = Status.WAITING
             self.sent_back[one.row] = one
@@ -208,28 +215,34 @@ class Engine:
     def _admit(self, budget: int, chunks: Chunks) -> None:
         """Take from the queue while batch, step and memory have room, and add the pieces to be read."""
         waiting, intake, pool, config = self.waiting, self.intake, self.pool, self.config
-        chunked, block_size, late = self.chunked, config.block_size, config.max_wait_seconds is not None
+        segments, chunked, block_size, late = (
+            self.segments,
+            self.chunked,
+            config.block_size,
+            config.max_wait_seconds is not None,
+        )
         while waiting and budget > 0 and len(self.decoding) + len(chunks) < config.max_batch:
             if late and intake.drop_if_late(self.now):
                 continue
             priority, place, row = waiting[0]
             one = (self.sent_back.get(row) if self.sent_back else None) or self._new(priority, place, row)
-            names: Sequence[int] = () if one.computed else intake.names(row)
+            wanted = () if segments is None or one.computed else segments.of(row)
             most_found = (one.prompt + one.written - 1) // block_size
-            found = pool.find(names, most_found) * block_size if names else 0
+            found = pool.find(wanted, most_found) * block_size if wanted else 0
             unread = one.prompt + one.written - one.computed - found
             if not chunked and chunks and unread > budget:
                 break
             final = one.written if self.paged else one.output
             total = -(-(one.prompt + final) // block_size)
-            grant = pool.admit(total, names, most_found)
+            grant = pool.admit(total, wanted, most_found)
             if grant is None:
                 break
             heappop(waiting)
             self.sent_back.pop(row, None)
             self.stall += one.computed * config.swap_token_seconds
-            one.computed, one.names = one.computed + found, grant[1]
-            one.private = total - len(one.names)
+            _, one.segments, one.shared = grant
+            one.computed += found
+            one.private = total - one.shared
             intake.scheduled(row, self.now, found)
             if one.written and unread == 1:
                 self._join_decoding(one)
@@ -255,7 +268,7 @@ class Engine:
         heappush(self.finishing, (one.finish, one.place, one))
         if self.paged:
             self.phases[int(one.base) % self.config.block_size] += 1
-            private = self.config.blocks(context) - len(one.names)
+            private = self.config.blocks(context) - one.shared
             self.pool.private += private - one.private
             one.private = private
 
@@ -269,7 +282,7 @@ class Engine:
             self.phases[int(one.base) % self.config.block_size] -= 1
             one.written = int(context) - one.prompt
             one.computed = int(context) - 1
-            one.private = self.config.blocks(int(context)) - len(one.names)
+            one.private = self.config.blocks(int(context)) - one.shared
 
     def _leap(self, chunks: Chunks, preempted: bool, limit: float) -> None:
         """Choose how many steps are alike, and let their time pass."""
@@ -383,11 +396,11 @@ class Engine:
         if self.paged:
             self.phases[int(one.base) % self.config.block_size] -= 1
             # The last token is never read, so it has no place in the cache.
-            one.private = self.config.blocks(int(context) - 1) - len(one.names)
+            one.private = self.config.blocks(int(context) - 1) - one.shared
         self._finish(one)
 
     def _finish(self, one: Served) -> None:
-        self.pool.release(one.names, one.private)
+        self.pool.release(one.segments, one.private)
         self.records.last[one.row] = self.now
         self.intake.over(one.row, self.now, Status.FINISHED)
 

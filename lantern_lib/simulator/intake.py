@@ -61,8 +61,8 @@ class Intake:
         self._num_arrived = 0
         self._priority = None if not workload.priority.any() else workload.priority
         self._workload = workload
-        self._named = config.prefix_cache and len(workload.block_ids) > 0
-        if self._named and workload.block_size != config.block_size:
+        self.named = config.prefix_cache and len(workload.block_ids) > 0
+        if self.named and workload.block_size != config.block_size:
             raise ValueError(
                 f"block_size must be the workload's {workload.block_size} for a prefix cache, got {config.block_size}."
                 " A name stands for a whole block."
@@ -117,7 +117,7 @@ class Intake:
 
     def names(self, row: int) -> list[int]:
         """Return the names of a prompt's full blocks, none without a prefix cache."""
-        if not self._named:
+        if not self.named:
             return []
         starts, most = self._workload.block_starts, self.records.prompt_len[row] // self.config.block_size
         first = int(starts[row])

@@ -1,0 +1,244 @@
+"""A pool that counts shared blocks by the run instead of one by one.
+
+A prompt of 2,000 tokens has 125 blocks of 16, and almost all of them go the same way all the time: the blocks of a
+system prompt are in every prompt, the blocks of one user's question in one. A **segment** is a run of blocks that
+occur in the same prompts only. Whoever holds its first block holds all of it, they become idle together,
+and the last of them is given away first; so how many of its blocks are left says all there is to know. The pool
+does with segments what ``pool.Pool`` does with blocks, with work by the segment.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lantern_lib.workload.requests import Workload
+
+
+class Segments:
+    """The segments of a workload's prompts.
+
+    Parameters
+    ----------
+    workload : Workload
+        Requests whose prompts have named blocks.
+
+    Raises
+    ------
+    ValueError
+        If a name follows one name here and another there: then it does not stand for everything before it.
+
+    Examples
+    --------
+    >>> from lantern_lib.workload import Request, Workload
+    >>> rows = [Request(0.0, 9, 1, prefix_blocks=(1, 2, 3, 4)), Request(0.0, 9, 1, prefix_blocks=(1, 2, 5))]
+    >>> segments = Segments(Workload.from_requests(rows, block_size=2))
+    >>> [[segments.sizes[s] for s in segments.of(row)] for row in (0, 1)]
+    [[2, 2], [2, 1]]
+    """
+
+    def __init__(self, workload: Workload) -> None:
+        full = workload.prompt_len // workload.block_size
+        lengths = np.minimum(np.diff(workload.block_starts), full)
+        starts = np.concatenate([[0], np.cumsum(lengths)])
+        positions = np.arange(starts[-1]) + np.repeat(workload.block_starts[:-1] - starts[:-1], lengths)
+        names = workload.block_ids[positions]
+        if len(names) and names.max() > 8 * len(names):
+            names = np.unique(names, return_inverse=True)[1]
+        first = np.zeros(len(names), bool)
+        first[starts[:-1][lengths > 0]] = True
+        before = np.where(first, -1, np.roll(names, 1))
+        self._check(names, before, starts)
+        # A name stands for all before it, so a name that occurs as often as its predecessor always follows it.
+        counts = np.bincount(names) if len(names) else np.zeros(1, np.int64)
+        breaks = first | (counts[names] != counts[before])
+        # One token has to be computed: of a prompt that ends with a block, the last one cannot come from the cache.
+        alone = np.zeros(len(counts), bool)
+        whole = (lengths == full) & (workload.prompt_len % workload.block_size == 0) & (full > 0)
+        alone[names[starts[1:][whole] - 1]] = True
+        breaks |= alone[names]
+        begins = np.flatnonzero(breaks)
+        number = np.full(len(counts), -1)
+        number[names[begins]] = np.arange(len(begins))
+        ids = number[names[begins]]
+        sizes = np.zeros(len(begins), np.int64)
+        sizes[ids] = np.diff(np.append(begins, len(names)))
+        self.sizes: list[int] = sizes.tolist()
+        self._ids: list[int] = ids.tolist()
+        self._starts: list[int] = np.searchsorted(begins, starts).tolist()
+
+    @staticmethod
+    def _check(names: NDArray[np.int64], before: NDArray[np.int64], starts: NDArray[np.int64]) -> None:
+        follows = np.full(names.max(initial=0) + 1, -1)
+        follows[names] = before
+        bad = np.flatnonzero(follows[names] != before)
+        if bad.size:
+            row = int(np.searchsorted(starts, bad[0], side="right")) - 1
+            raise ValueError(
+                f"block_ids must name a block together with everything before it, got a name in row {row} that follows"
+                " another name elsewhere. Hash each block with the hash of the block before."
+            )
+
+    def of(self, row: int) -> list[int]:
+        """Return the segments of a prompt, in order.
+
+        Parameters
+        ----------
+        row : int
+            The request.
+
+        Returns
+        -------
+        list of int
+            Their numbers, for ``sizes``.
+        """
+        return self._ids[self._starts[row] : self._starts[row + 1]]
+
+
+class SegmentPool:
+    """Counts of blocks, with the shared ones by segment; see :class:`lantern_lib.simulator.pool.Pool`.
+
+    Parameters
+    ----------
+    num_blocks : int
+        Blocks in memory [blocks].
+    sizes : sequence of int
+        Blocks of each segment [blocks].
+
+    Examples
+    --------
+    >>> pool = SegmentPool(num_blocks=4, sizes=[2, 1])
+    >>> pool.admit(total=3, segments=[0], most_found=2)
+    (0, [0], 2)
+    >>> pool.release([0], private=1)
+    >>> pool.admit(total=4, segments=[0, 1], most_found=3)
+    (2, [0, 1], 3)
+    >>> pool.available
+    0
+    """
+
+    __slots__ = ("_sizes", "held", "holders", "idle", "num_blocks", "num_idle", "private")
+
+    def __init__(self, num_blocks: int, sizes: Sequence[int] = ()) -> None:
+        self.num_blocks, self._sizes = num_blocks, sizes
+        self.private = self.held = self.num_idle = 0
+        self.holders: dict[int, int] = {}
+        self.idle: OrderedDict[int, int] = OrderedDict()  # segment: blocks that are left of it
+
+    @property
+    def available(self) -> int:
+        """Blocks that nobody holds, idle ones included; negative when more was promised than there is [blocks]."""
+        return self.num_blocks - self.private - self.held
+
+    def find(self, segments: Sequence[int], most: int) -> int:
+        """Return how many leading blocks are cached, at most `most` [blocks]."""
+        found = 0
+        for segment in segments:
+            size = self._sizes[segment]
+            if found + size > most:
+                break
+            left = size if segment in self.holders else self.idle.get(segment, 0)
+            found += left
+            if left < size:
+                break
+        return found
+
+    def admit(
+        self, total: int, segments: Sequence[int] = (), most_found: int = 0
+    ) -> tuple[int, Sequence[int], int] | None:
+        """Give a request its blocks, or nothing at all if they do not suffice.
+
+        Parameters
+        ----------
+        total : int
+            Blocks it needs, the shared ones included [blocks].
+        segments : sequence of int
+            Segments of its prompt.
+        most_found : int
+            At most so many blocks may come from the cache [blocks].
+
+        Returns
+        -------
+        tuple or None
+            Blocks found in the cache, the segments it holds from now on and their blocks; None if there is no room.
+        """
+        available = self.num_blocks - self.private - self.held
+        if not segments:
+            if total > available:
+                return None
+            self.private += total
+            if self.idle:
+                self.trim()
+            return 0, (), 0
+        found = self.find(segments, most_found)
+        woken = before = 0
+        for segment in segments:
+            if before >= found:
+                break
+            before += self._sizes[segment]
+            woken += self.idle.get(segment, 0)
+        if total - found + woken > available:
+            return None
+        mine, shared, before = [], 0, 0
+        for segment in segments:
+            size = self._sizes[segment]
+            if before < found or (segment not in self.holders and segment not in self.idle):
+                count = self.holders.get(segment, 0)
+                self.holders[segment] = count + 1
+                if not count:
+                    self.held += size
+                    self.num_idle -= self.idle.pop(segment, 0)
+                mine.append(segment)
+                shared += size
+            before += size
+        self.private += total - shared
+        if self.idle:
+            self.trim()
+        return found, mine, shared
+
+    def release(self, segments: Sequence[int], private: int, num_computed: int | None = None) -> None:
+        """Take a request's blocks back; its segments stay as idle.
+
+        Parameters
+        ----------
+        segments : sequence of int
+            What it held.
+        private : int
+            Its other blocks [blocks].
+        num_computed : int, optional
+            Only so many leading blocks have their content; the rest is forgotten [blocks].
+        """
+        self.private -= private
+        if not segments:
+            return
+        end = sum(self._sizes[segment] for segment in segments)
+        # The end of a prompt goes first, so that what is left is still a beginning.
+        for segment in reversed(segments):
+            size = self._sizes[segment]
+            end -= size
+            count = self.holders[segment] - 1
+            if count:
+                self.holders[segment] = count
+                continue
+            del self.holders[segment]
+            self.held -= size
+            left = size if num_computed is None else max(0, min(size, num_computed - end))
+            if left:
+                self.idle[segment] = left
+                self.num_idle += left
+
+    def trim(self) -> None:
+        """Give idle blocks away until what is held has its room."""
+        excess = min(self.num_idle - self.available, self.num_idle)
+        while excess > 0:
+            segment, left = next(iter(self.idle.items()))
+            gone = min(left, excess)
+            if gone == left:
+                del self.idle[segment]
+            else:
+                self.idle[segment] = left - gone
+            self.num_idle -= gone
+            excess -= gone
