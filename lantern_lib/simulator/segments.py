@@ -42,24 +42,26 @@ class Segments:
 
     def __init__(self, workload: Workload) -> None:
         full = workload.prompt_len // workload.block_size
-        lengths = np.minimum(np.diff(workload.block_starts), full)
+        given = np.diff(workload.block_starts)
+        lengths = np.minimum(given, full)
         starts = np.concatenate([[0], np.cumsum(lengths)])
-        positions = np.arange(starts[-1]) + np.repeat(workload.block_starts[:-1] - starts[:-1], lengths)
-        names = workload.block_ids[positions]
+        names = workload.block_ids
+        if (lengths < given).any():  # a name for a last block that is not full
+            names = names[np.arange(starts[-1]) + np.repeat(workload.block_starts[:-1] - starts[:-1], lengths)]
         if len(names) and names.max() > 8 * len(names):
             names = np.unique(names, return_inverse=True)[1]
         first = np.zeros(len(names), bool)
         first[starts[:-1][lengths > 0]] = True
-        before = np.where(first, -1, np.roll(names, 1))
-        self._check(names, before, starts)
+        self._check(names, first, starts)
         # A name stands for all before it, so a name that occurs as often as its predecessor always follows it.
-        counts = np.bincount(names) if len(names) else np.zeros(1, np.int64)
-        breaks = first | (counts[names] != counts[before])
+        counts = np.bincount(names, minlength=1)
         # One token has to be computed: of a prompt that ends with a block, the last one cannot come from the cache.
-        alone = np.zeros(len(counts), bool)
         whole = (lengths == full) & (workload.prompt_len % workload.block_size == 0) & (full > 0)
-        alone[names[starts[1:][whole] - 1]] = True
-        breaks |= alone[names]
+        last = names[starts[1:][whole] - 1]
+        counts[last] = -counts[last]
+        occurring = counts[names]
+        breaks = first
+        breaks[1:] |= occurring[1:] != occurring[:-1]
         begins = np.flatnonzero(breaks)
         number = np.full(len(counts), -1)
         number[names[begins]] = np.arange(len(begins))
@@ -71,8 +73,11 @@ class Segments:
         self._starts: list[int] = np.searchsorted(begins, starts).tolist()
 
     @staticmethod
-    def _check(names: NDArray[np.int64], before: NDArray[np.int64], starts: NDArray[np.int64]) -> None:
-        follows = np.full(names.max(initial=0) + 1, -1)
+    def _check(names: NDArray[np.int64], first: NDArray[np.bool_], starts: NDArray[np.int64]) -> None:
+        before = np.empty_like(names)
+        before[1:] = names[:-1]
+        before[first] = -1
+        follows = np.empty(names.max(initial=0) + 1, np.int64)
         follows[names] = before
         bad = np.flatnonzero(follows[names] != before)
         if bad.size:
@@ -214,7 +219,7 @@ class SegmentPool:
         self.private -= private
         if not segments:
             return
-        end = sum(self._sizes[segment] for segment in segments)
+        end = 0 if num_computed is None else sum(self._sizes[segment] for segment in segments)
         # The end of a prompt goes first, so that what is left is still a beginning.
         for segment in reversed(segments):
             size = self._sizes[segment]
@@ -232,8 +237,8 @@ class SegmentPool:
 
     def trim(self) -> None:
         """Give idle blocks away until what is held has its room."""
-        excess = min(self.num_idle - self.available, self.num_idle)
-        while excess > 0:
+        excess = self.num_idle - self.num_blocks + self.private + self.held
+        while excess > 0 and self.idle:
             segment, left = next(iter(self.idle.items()))
             gone = min(left, excess)
             if gone == left:
