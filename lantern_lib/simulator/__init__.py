@@ -3,6 +3,15 @@
 from lantern_lib.simulator.config import EngineConfig, engine_for
 from lantern_lib.simulator.cost import StepModel, step_model
 from lantern_lib.simulator.engine import Engine
+from lantern_lib.simulator.fleet import (
+    LeastLoaded,
+    LongestPrefix,
+    RoundRobin,
+    Router,
+    SessionAffinity,
+    simulate_disaggregated,
+    simulate_fleet,
+)
 from lantern_lib.simulator.intake import TooManyEventsError
 from lantern_lib.simulator.records import Result, Status
 from lantern_lib.simulator.reference import simulate_by_steps
@@ -13,8 +22,13 @@ __all__ = [
     "ClosedLoop",
     "Engine",
     "EngineConfig",
+    "LeastLoaded",
+    "LongestPrefix",
     "OpenLoop",
     "Result",
+    "RoundRobin",
+    "Router",
+    "SessionAffinity",
     "SessionLoop",
     "Source",
     "Status",
@@ -23,5 +37,7 @@ __all__ = [
     "engine_for",
     "simulate",
     "simulate_by_steps",
+    "simulate_disaggregated",
+    "simulate_fleet",
     "step_model",
 ]

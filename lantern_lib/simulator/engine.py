@@ -125,16 +125,23 @@ class Engine:
         self.decoding: dict[int, Served] = {}  # by place in the order of arrival
         self.finishing: list[tuple[int, int, Served]] = []
         self.phases = [0] * config.block_size
+        self._flight: tuple[int, Chunks, int] | None = None  # steps under way, who reads, how many decode
+        self._lands = 0.0  # when they end
         self.partial: Served | None = None  # whose prompt is being read in pieces
         self.sent_back: dict[int, Served] = {}
 
     @property
     def num_running(self) -> int:
         """Sequences in the batch, the one whose prompt is being read included [sequences]."""
-        return len(self.decoding) + (self.partial is not None)
+        reading = [] if self._flight is None else [one for one, _ in self._flight[1]]
+        left = self.partial is not None and self.partial not in reading
+        return len(self.decoding) + len(reading) + left
 
     def run_until(self, limit: float = math.inf, max_events: int = 10_000_000) -> None:
-        """Serve until the first step that would begin at or after a time, or until nobody is left.
+        """Serve up to a time, or until nobody is left.
+
+        Steps that begin before that time are begun, and those that end by then are ended. One that is under way stays so
+        until the next call, or :meth:`land`: nobody can know its tokens yet.
 
         Parameters
         ----------
@@ -149,7 +156,13 @@ class Engine:
             If it takes more events.
         """
         source, waiting, intake = self.source, self.waiting, self.intake
-        while self.now < limit - TIE_SECONDS:
+        while True:
+            if self._flight is not None:
+                if self._lands > limit + TIE_SECONDS:
+                    return
+                self.land()
+            if self.now >= limit - TIE_SECONDS:
+                return
             if source.next_seconds <= self.now + TIE_SECONDS:
                 intake.arrive(self.now)
             self.num_events += 1
@@ -168,7 +181,20 @@ class Engine:
             elif source.next_seconds < limit:
                 self.now = max(self.now, source.next_seconds)
             else:
-                break
+                return
+
+    def land(self) -> None:
+        """End the steps that are under way: hand out their tokens, and let those go who have their last."""
+        if self._flight is None:
+            return
+        steps, chunks, num_decoding = self._flight
+        self._flight = None
+        self.now = self._lands
+        self.num_steps += steps
+        if num_decoding:
+            self._pass_rounds(steps)
+        for one, size in chunks:
+            self._read(one, steps * size)
 
     def _make_room(self) -> bool:
         """Send the last sequences back to the queue while the next tokens have no room."""
@@ -285,7 +311,7 @@ class Engine:
             one.private = self.config.blocks(int(context)) - one.shared
 
     def _leap(self, chunks: Chunks, preempted: bool, limit: float) -> None:
-        """Choose how many steps are alike, and let their time pass."""
+        """Choose how many steps are alike, and begin them."""
         num_decoding = 0 if chunks and not self.chunked else len(self.decoding)
         num_tokens = self.checked * num_decoding
         read = self.context if num_decoding else 0
@@ -307,12 +333,8 @@ class Engine:
             line = (compute, (self.checked * grown + size * size) * by_pair, memory, (grown + size) * by_cached)
             until = self._next_change(chunks, limit) - self.now - TIE_SECONDS
             steps, spent = leap(until, steps, *line, other)
-        self.now += spent
-        self.num_steps += steps
-        if num_decoding:
-            self._pass_rounds(steps)
-        for one, size in chunks:
-            self._read(one, steps * size)
+        self._flight = steps, chunks, num_decoding
+        self._lands = self.now + spent
 
     def _most_steps(self, chunks: Chunks, num_decoding: int) -> int:
         """Return how many steps are alike at most, arrivals aside."""
@@ -373,7 +395,7 @@ class Engine:
 
     def _pass_rounds(self, rounds: int) -> None:
         """Let all decoding sequences write, and take out those that are done."""
-        if self.paged:
+        if self.paged and rounds > 1:
             self.pool.private += self._blocks_taken(rounds - 1)
             if self.pool.idle:
                 self.pool.trim()

@@ -69,6 +69,7 @@ def simulate(
     records = Recorder(workload)
     engine = Engine(config, workload, OpenLoop(workload) if source is None else source, records, on_event=on_event)
     engine.run_until(horizon_seconds, max_events)
+    engine.land()
     # Arrivals during the last step are in the records too, as waiting.
     engine.intake.arrive(horizon_seconds)
     return engine.intake.result(engine.num_events, engine.num_steps, engine.now)
