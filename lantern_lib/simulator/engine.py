@@ -140,8 +140,8 @@ class Engine:
     def run_until(self, limit: float = math.inf, max_events: int = 10_000_000) -> None:
         """Serve up to a time, or until nobody is left.
 
-        Steps that begin before that time are begun, and those that end by then are ended. One that is under way stays so
-        until the next call, or :meth:`land`: nobody can know its tokens yet.
+        Steps that begin before that time are begun, and those that end by then are ended. One that is under way
+        stays so until the next call, or :meth:`land`: nobody can know its tokens yet.
 
         Parameters
         ----------

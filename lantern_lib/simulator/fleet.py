@@ -243,10 +243,8 @@ def simulate_disaggregated(
     ready = read.first_token_seconds[rows] + fixed + each * workload.prompt_len[rows]
     order = np.argsort(ready, kind="stable")
     rows, ready = rows[order], ready[order]
-    arriving = Workload(
-        ready, *(column[rows] for column in (workload.prompt_len, workload.output_len, workload.priority))
-    )
-    arriving = replace(arriving, session=workload.session[rows])
+    columns = {name: getattr(workload, name)[rows] for name in ("prompt_len", "output_len", "priority", "session")}
+    arriving = Workload(arrival_seconds=ready, **columns)
     pool = [replace(config, prefilled=True) for config in decode]
     written = simulate_fleet(arriving, pool, decode_router or LeastLoaded())
     for name in ("last_token_seconds", "status", "num_preemptions", "replica"):
