@@ -109,10 +109,10 @@ def random_case(seed: int) -> Case:
 
 def check_books(engine: Engine) -> None:
     """Count again, from the sequences, what the engine keeps in running totals."""
-    config, pool, rounds = engine.config, engine.pool, engine.rounds
+    config, pool, rounds = engine.config, engine.pool, engine.batch.rounds
     running = [*engine.decoding.values(), *([engine.partial] if engine.partial else [])]
-    contexts = [one.base + rounds * engine.per_round for one in engine.decoding.values()]
-    assert engine.context == pytest.approx(sum(contexts), rel=1e-9, abs=1e-6)
+    contexts = [one.base + rounds * engine.batch.per_round for one in engine.decoding.values()]
+    assert engine.batch.context == pytest.approx(sum(contexts), rel=1e-9, abs=1e-6)
     held: dict[int, int] = {}
     private = 0
     for one in running:

@@ -23,11 +23,12 @@ agree on every record.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from heapq import heappop, heappush
 
 from lantern_lib.simulator.config import EngineConfig
 from lantern_lib.simulator.cost import leap
+from lantern_lib.simulator.decoding import Decoding, Served
 from lantern_lib.simulator.intake import Intake
 from lantern_lib.simulator.records import Recorder, Status
 from lantern_lib.simulator.segments import SegmentPool, Segments
@@ -40,38 +41,7 @@ ENDLESS = 2**40
 UNLIMITED = 2**62
 
 
-class Served:
-    """A request in the engine.
-
-    ``written`` is brought up to date when it leaves the decoding batch, and not while it is in it: there it is
-    ``base`` + the engine's rounds − ``prompt``.
-    """
-
-    __slots__ = (
-        "base",
-        "computed",
-        "finish",
-        "output",
-        "place",
-        "priority",
-        "private",
-        "prompt",
-        "row",
-        "segments",
-        "shared",
-        "written",
-    )
-
-    def __init__(self, row: int, priority: int, place: int, prompt: int, output: int) -> None:
-        self.row, self.priority, self.place, self.prompt, self.output = row, priority, place, prompt, output
-        self.written = self.computed = 0
-        self.base: float = 0
-        self.finish = -1  # the round after which it is done, -1 while it does not decode
-        self.private = 0  # blocks that it alone holds; up to date while it does not decode
-        self.segments: Sequence[int] = ()
-        self.shared = 0  # blocks of those
-
-
+#: Who reads how many tokens of a prompt in one step.
 Chunks = list[tuple[Served, int]]
 
 
@@ -115,16 +85,13 @@ class Engine:
         self.chunked = config.prefill == "chunked"
         self.paged = config.admission == "blocks"
         cost = config.cost
-        self.per_round = cost.tokens_per_round
         self.checked = cost.checked_tokens
         self.prices = (cost.token_seconds, cost.pair_seconds, cost.weight_seconds, cost.cached_token_seconds)
         self.fixed = (cost.fixed_seconds, cost.message_seconds, cost.draft_seconds)
         self.now = self.stall = 0.0
-        self.num_events = self.num_steps = self.rounds = 0
-        self.context: float = 0  # tokens that the decoding sequences attend to in the coming step
-        self.decoding: dict[int, Served] = {}  # by place in the order of arrival
-        self.finishing: list[tuple[int, int, Served]] = []
-        self.phases = [0] * config.block_size
+        self.num_events = self.num_steps = 0
+        self.batch = Decoding(cost.tokens_per_round, config.block_size)
+        self.decoding = self.batch.members
         self._flight: tuple[int, Chunks, int] | None = None  # steps under way, who reads, how many decode
         self._lands = 0.0  # when they end
         self.partial: Served | None = None  # whose prompt is being read in pieces
@@ -204,7 +171,7 @@ class Engine:
             if one is self.partial:
                 self.partial = None
             else:
-                self._leave_decoding(one)
+                one.private = config.blocks(self.batch.leave(one)) - one.shared
             pool.release(one.segments, one.private, one.computed // config.block_size)
             if config.preemption == "swap":
                 self.stall += one.computed * config.swap_token_seconds
@@ -235,18 +202,14 @@ class Engine:
         one = self.partial
         if one is None or budget <= 0:
             return budget, []
-        size = min(one.prompt + one.written - one.computed, budget)
+        size = min(one.unread, budget)
         return budget - size, [(one, size)]
 
     def _admit(self, budget: int, chunks: Chunks) -> None:
         """Take from the queue while batch, step and memory have room, and add the pieces to be read."""
         waiting, intake, pool, config = self.waiting, self.intake, self.pool, self.config
-        segments, chunked, block_size, late = (
-            self.segments,
-            self.chunked,
-            config.block_size,
-            config.max_wait_seconds is not None,
-        )
+        segments, chunked, block_size = self.segments, self.chunked, config.block_size
+        late = config.max_wait_seconds is not None
         while waiting and budget > 0 and len(self.decoding) + len(chunks) < config.max_batch:
             if late and intake.drop_if_late(self.now):
                 continue
@@ -255,7 +218,7 @@ class Engine:
             wanted = () if segments is None or one.computed else segments.of(row)
             most_found = (one.prompt + one.written - 1) // block_size
             found = pool.find(wanted, most_found) * block_size if wanted else 0
-            unread = one.prompt + one.written - one.computed - found
+            unread = one.unread - found
             if not chunked and chunks and unread > budget:
                 break
             final = one.written if self.paged else one.output
@@ -271,7 +234,7 @@ class Engine:
             one.private = total - one.shared
             intake.scheduled(row, self.now, found)
             if one.written and unread == 1:
-                self._join_decoding(one)
+                self._join(one)
                 budget -= self.checked if chunked else 0
             else:
                 size = min(unread, budget) if chunked else unread
@@ -284,39 +247,20 @@ class Engine:
             one.written, one.computed = 1, one.prompt
         return one
 
-    def _join_decoding(self, one: Served) -> None:
-        context, left = one.prompt + one.written, one.output - one.written
-        each = self.per_round
-        one.finish = self.rounds + (left if each == 1 else math.ceil((left - 1e-6) / each))
-        one.base = context - each * self.rounds
-        self.context += context
-        self.decoding[one.place] = one
-        heappush(self.finishing, (one.finish, one.place, one))
+    def _join(self, one: Served) -> None:
+        self.batch.join(one)
         if self.paged:
-            self.phases[int(one.base) % self.config.block_size] += 1
-            private = self.config.blocks(context) - one.shared
+            private = self.config.blocks(one.prompt + one.written) - one.shared
             self.pool.private += private - one.private
             one.private = private
-
-    def _leave_decoding(self, one: Served) -> None:
-        """Bring a sequence up to date and take it out of the batch."""
-        context = one.base + self.per_round * self.rounds
-        del self.decoding[one.place]
-        self.context = self.context - context if self.decoding else 0
-        one.finish = -1
-        if self.paged:
-            self.phases[int(one.base) % self.config.block_size] -= 1
-            one.written = int(context) - one.prompt
-            one.computed = int(context) - 1
-            one.private = self.config.blocks(int(context)) - one.shared
 
     def _leap(self, chunks: Chunks, preempted: bool, limit: float) -> None:
         """Choose how many steps are alike, and begin them."""
         num_decoding = 0 if chunks and not self.chunked else len(self.decoding)
         num_tokens = self.checked * num_decoding
-        read = self.context if num_decoding else 0
+        read = self.batch.context if num_decoding else 0
         attended, size = self.checked * read, 0
-        grown = num_decoding * self.per_round
+        grown = num_decoding * self.batch.per_round
         for one, size in chunks:
             num_tokens += size
             attended += size * one.computed + size * (size + 1) / 2
@@ -341,17 +285,15 @@ class Engine:
         steps = ENDLESS
         if chunks:
             one, size = chunks[0]
-            unread = one.prompt + one.written - one.computed
+            unread = one.unread
             if len(chunks) > 1 or size >= unread:
                 return 1
             steps = (unread - 1) // size
         if num_decoding:
-            finishing = self.finishing
-            while finishing[0][2].finish != finishing[0][0]:
-                heappop(finishing)  # it was sent back since
-            steps = min(steps, finishing[0][0] - self.rounds)
+            steps = min(steps, self.batch.rounds_left())
             if self.paged:
-                steps = self._while_blocks_last(steps, num_decoding)
+                # The blocks of the first step's tokens are there already.
+                steps = 1 + self.batch.rounds_in(self.pool.available, steps - 1)
         return steps
 
     def _next_change(self, chunks: Chunks, limit: float) -> float:
@@ -368,58 +310,22 @@ class Engine:
             until = min(until, deadline)
         return until
 
-    def _blocks_taken(self, rounds: int) -> int:
-        """Return how many blocks the decoding sequences take in coming rounds, the next token's in each."""
-        phases, size = self.phases, self.config.block_size
-        cycles, rest = divmod(rounds, size)
-        taken = cycles * len(self.decoding)
-        if rest:
-            first = -self.rounds % size
-            last = first - rest + 1
-            taken += sum(phases[last : first + 1]) if last >= 0 else sum(phases[: first + 1]) + sum(phases[last:])
-        return taken
-
-    def _while_blocks_last(self, steps: int, num_decoding: int) -> int:
-        """Return how many of the steps have a block for every token."""
-        free, size = self.pool.available, self.config.block_size
-        if num_decoding * ((steps - 1) // size + 1) <= free or self._blocks_taken(steps - 1) <= free:
-            return steps
-        cycles, free = divmod(free, num_decoding)
-        rounds = cycles * size
-        phase = -self.rounds % size
-        while self.phases[phase] <= free:
-            free -= self.phases[phase]
-            phase -= 1  # from 0 to the last one: a list counts -1 from its end
-            rounds += 1
-        return rounds + 1
-
     def _pass_rounds(self, rounds: int) -> None:
         """Let all decoding sequences write, and take out those that are done."""
+        batch, pool = self.batch, self.pool
         if self.paged and rounds > 1:
-            self.pool.private += self._blocks_taken(rounds - 1)
-            if self.pool.idle:
-                self.pool.trim()
-        self.rounds += rounds
-        self.context += rounds * len(self.decoding) * self.per_round
-        finishing = self.finishing
-        while finishing and finishing[0][0] <= self.rounds:
-            finish, _, one = heappop(finishing)
-            if one.finish == finish:
-                self._finish_decoding(one)
+            pool.private += batch.blocks_taken(rounds - 1)
+            if pool.idle:
+                pool.trim()
+        batch.pass_rounds(rounds)
+        while (one := batch.ended()) is not None:
+            context = batch.leave(one)
+            if self.paged:
+                # The last token is never read, so it has no place in the cache.
+                one.private = self.config.blocks(context - 1) - one.shared
+            self._finish(one)
         if self.paged:
-            self.pool.private += self.phases[-(self.rounds - 1) % self.config.block_size]
-
-    def _finish_decoding(self, one: Served) -> None:
-        """Let a sequence go that wrote its last token in the round before."""
-        context = one.base + self.per_round * self.rounds
-        del self.decoding[one.place]
-        self.context = self.context - context if self.decoding else 0
-        one.finish = -1
-        if self.paged:
-            self.phases[int(one.base) % self.config.block_size] -= 1
-            # The last token is never read, so it has no place in the cache.
-            one.private = self.config.blocks(int(context) - 1) - one.shared
-        self._finish(one)
+            pool.private += batch.phases[(1 - batch.rounds) % batch.block_size]
 
     def _finish(self, one: Served) -> None:
         self.pool.release(one.segments, one.private)
@@ -429,11 +335,11 @@ class Engine:
     def _read(self, one: Served, num_tokens: int) -> None:
         """Put tokens of a prompt into the cache; the last of them gives the next token of the answer."""
         one.computed += num_tokens
-        unread = one.prompt + one.written - one.computed
+        unread = one.unread
         self.partial = one if unread else None
         if unread == 1 and one.written:
             self.partial = None  # all that is left is a token of its own answer: it decodes again
-            self._join_decoding(one)
+            self._join(one)
         if unread:
             return
         if not one.written:
@@ -442,4 +348,4 @@ class Engine:
         if one.written == one.output:
             self._finish(one)
         else:
-            self._join_decoding(one)
+            self._join(one)
