@@ -1,5 +1,6 @@
 """A discrete-event simulator of serving: one replica, its rules, and fleets of them."""
 
+from lantern_lib.simulator.calibration import Calibration, calibrate
 from lantern_lib.simulator.config import EngineConfig, engine_for
 from lantern_lib.simulator.cost import StepModel, step_model
 from lantern_lib.simulator.engine import Engine
@@ -19,6 +20,7 @@ from lantern_lib.simulator.run import simulate
 from lantern_lib.simulator.sources import ClosedLoop, OpenLoop, SessionLoop, Source
 
 __all__ = [
+    "Calibration",
     "ClosedLoop",
     "Engine",
     "EngineConfig",
@@ -34,6 +36,7 @@ __all__ = [
     "Status",
     "StepModel",
     "TooManyEventsError",
+    "calibrate",
     "engine_for",
     "simulate",
     "simulate_by_steps",
