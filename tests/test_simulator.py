@@ -95,6 +95,8 @@ def random_case(seed: int) -> Case:
         preemption="swap" if swap else "recompute",
         swap_token_seconds=float(generator.random()) * 1e-4,
         prefix_cache=bool(named),
+        host_blocks=int(generator.integers(1, 200)) if generator.random() < 0.4 else 0,
+        host_block_seconds=float(generator.random()) * 1e-3,
         prefilled=bool(generator.random() < 0.1),
         max_waiting=int(generator.integers(1, 20)) if generator.random() < 0.2 else None,
         max_wait_seconds=float(generator.random()) * 3 if generator.random() < 0.2 else None,
@@ -129,6 +131,8 @@ def check_books(engine: Engine) -> None:
     assert pool.held == sum(engine.segments.sizes[s] for s in held) if engine.segments else not pool.held
     assert pool.num_idle == sum(pool.idle.values())
     assert 0 <= pool.num_idle <= pool.available
+    assert pool.num_host == sum(pool.host.values()) <= pool.host_blocks
+    assert not set(pool.host) & set(held)
     assert len(running) <= config.max_batch
 
 

@@ -60,6 +60,18 @@ def test_a_small_cache_forgets_sessions_in_their_gaps() -> None:
     assert result.finished.all()
 
 
+def test_the_host_keeps_what_the_pool_cannot() -> None:
+    """Everything evicted is loaded again: as many tokens are found as with endless memory, for the price of loading."""
+    work, gaps = session_rows([agent(n) for n in range(5)], 16)
+    config = EngineConfig(COST, num_blocks=100, prefix_cache=True, host_blocks=4000, host_block_seconds=1e-4)
+    tiered, endless, single = (
+        simulate(work, each, source=SessionLoop(work, gaps))
+        for each in (config, replace(config, num_blocks=4000), replace(config, host_blocks=0))
+    )
+    assert tiered.cached_len.tolist() == endless.cached_len.tolist()
+    assert endless.end_seconds < tiered.end_seconds < single.end_seconds
+
+
 def test_a_source_says_what_it_lacks() -> None:
     work = evenly(3, 1.0, 5, 5)
     with pytest.raises(ValueError, match="gap_seconds must have one entry for each of 3"):
@@ -72,7 +84,8 @@ def test_a_source_says_what_it_lacks() -> None:
         session_rows([], 16)
 
 
-def test_segments_count_what_blocks_count() -> None:
+@pytest.mark.parametrize("host_blocks", [0, 15, 300])
+def test_segments_count_what_blocks_count(host_blocks: int) -> None:
     """The same requests come and go in a pool of single blocks and in a pool of segments."""
     generator = np.random.default_rng(42)
     rows = []
@@ -83,13 +96,13 @@ def test_segments_count_what_blocks_count() -> None:
     work = Workload.from_requests(rows, block_size=4)
     segments = Segments(work)
     assert sum(segments.sizes) == len(set(work.block_ids))
-    singles, runs = Pool(90), SegmentPool(90, segments.sizes)
-    inside: dict[int, tuple[object, object, int, int]] = {}
+    singles, runs = Pool(90, host_blocks), SegmentPool(90, segments.sizes, host_blocks)
+    inside: dict[int, tuple[object, object, int]] = {}
     admitted = found = 0
     for _ in range(8000):
         row = int(generator.integers(0, 60))
         if row in inside:
-            names, held, private, shared = inside.pop(row)
+            names, held, private = inside.pop(row)
             computed = int(generator.integers(0, 30)) if generator.random() < 0.2 else None
             # Only one that nobody else reads may be forgotten half-way, as in the engine.
             if computed is not None and any(singles.holders[n] > 1 for n in names):  # type: ignore[attr-defined]
@@ -103,12 +116,12 @@ def test_segments_count_what_blocks_count() -> None:
             one, other = singles.admit(total, names, most), runs.admit(total, segments.of(row), most)
             assert (one is None) == (other is None)
             if one is not None and other is not None:
-                assert (one[0], len(one[1])) == (other[0], other[2])
-                inside[row] = (one[1], other[1], total - other[2], other[2])
+                assert (one[0], one[1], len(one[2])) == (other[0], other[1], other[3])
+                inside[row] = (one[2], other[2], total - other[3])
                 admitted += 1
-                found += one[0]
+                found += one[0] + one[1]
         assert singles.available == runs.available
-        assert len(singles.idle) == runs.num_idle
+        assert (len(singles.idle), len(singles.host)) == (runs.num_idle, runs.num_host)
     assert admitted > 500
     assert found > 500
 

@@ -47,6 +47,10 @@ class EngineConfig:
         Copying one token's cache one way; the step that does it is longer by that [seconds/token].
     prefix_cache : bool
         Keep the named blocks of prompts and let later prompts begin with them; what was used least recently goes first.
+    host_blocks : int
+        Blocks of host memory for cached prompts that the pool has no room for [blocks].
+    host_block_seconds : float
+        Loading one of them; the step that begins with it is longer by that [seconds/block].
     prefilled : bool
         Requests come with their prompt's cache and their first token, from another machine: they only decode here.
     max_waiting : int, optional
@@ -70,6 +74,8 @@ class EngineConfig:
     preemption: Preemption = "recompute"
     swap_token_seconds: float = 0.0
     prefix_cache: bool = False
+    host_blocks: int = 0
+    host_block_seconds: float = 0.0
     prefilled: bool = False
     max_waiting: int | None = None
     max_wait_seconds: float | None = None
@@ -82,6 +88,8 @@ class EngineConfig:
         _one_of("admission", self.admission, ("final", "blocks"))
         _one_of("preemption", self.preemption, ("recompute", "swap"))
         require_non_negative("swap_token_seconds", self.swap_token_seconds)
+        require_int("host_blocks", self.host_blocks, minimum=0)
+        require_non_negative("host_block_seconds", self.host_block_seconds)
         if self.num_blocks is not None:
             require_int("num_blocks", self.num_blocks, hint="Does the model fit into the machine at all?")
         if self.max_waiting is not None:

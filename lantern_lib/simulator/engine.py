@@ -80,7 +80,9 @@ class Engine:
         self.intake = Intake(config, workload, source, records, replica)
         self.segments = segments or (Segments(workload) if self.intake.named else None)
         sizes = self.segments.sizes if self.segments else ()
-        self.pool = SegmentPool(UNLIMITED if config.num_blocks is None else config.num_blocks, sizes)
+        self.pool = SegmentPool(
+            UNLIMITED if config.num_blocks is None else config.num_blocks, sizes, config.host_blocks
+        )
         self.waiting = self.intake.waiting
         self.chunked = config.prefill == "chunked"
         self.paged = config.admission == "blocks"
@@ -217,7 +219,7 @@ class Engine:
             one = (self.sent_back.get(row) if self.sent_back else None) or self._new(priority, place, row)
             wanted = () if segments is None or one.computed else segments.of(row)
             most_found = (one.prompt + one.written - 1) // block_size
-            found = pool.find(wanted, most_found) * block_size if wanted else 0
+            found = sum(pool.find(wanted, most_found)) * block_size if wanted else 0
             unread = one.unread - found
             if not chunked and chunks and unread > budget:
                 break
@@ -228,8 +230,8 @@ class Engine:
                 break
             heappop(waiting)
             self.sent_back.pop(row, None)
-            self.stall += one.computed * config.swap_token_seconds
-            _, one.segments, one.shared = grant
+            _, loaded, one.segments, one.shared = grant
+            self.stall += one.computed * config.swap_token_seconds + loaded * config.host_block_seconds
             one.computed += found
             one.private = total - one.shared
             intake.scheduled(row, self.now, found)

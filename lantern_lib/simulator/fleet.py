@@ -40,7 +40,7 @@ class Backend:
     def cached_blocks(self, row: int) -> int:
         """How many leading blocks of a prompt are in its cache now [blocks]."""
         segments = self.engine.segments
-        return 0 if segments is None else self.engine.pool.find(segments.of(row), 2**62)
+        return 0 if segments is None else sum(self.engine.pool.find(segments.of(row), 2**62))
 
 
 class Router(Protocol):

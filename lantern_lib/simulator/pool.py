@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Sequence
 
-#: What a request got: how many leading blocks were there already, and the names it now holds.
-Grant = tuple[int, Sequence[int]]
+#: What a request got: how many leading blocks were there already, how many after them the host had, and the names
+#: it now holds.
+Grant = tuple[int, int, Sequence[int]]
 
 
 class Pool:
@@ -14,47 +15,54 @@ class Pool:
 
     ``private`` counts blocks that one request holds and nobody else can use. A named block is either held,
     with a count of holders, or idle: nobody reads it, it keeps its content, and it is given away, the one idle
-    longest first, when somebody needs room. Which block is where in memory plays no part here;
-    ``kv_blocks.BlockPool`` shows that.
+    longest first, when somebody needs room. What is given away moves to the host's memory, if there is any set
+    aside, and the oldest there is forgotten. Which block is where in memory plays no part here; ``kv_blocks.BlockPool``
+    shows that.
 
     Parameters
     ----------
     num_blocks : int
         Blocks in memory [blocks].
+    host_blocks : int
+        Blocks in the host's memory, from where they can be loaded [blocks].
 
     Examples
     --------
     >>> pool = Pool(num_blocks=4)
     >>> pool.admit(total=3, names=[7, 8], most_found=2)
-    (0, [7, 8])
+    (0, 0, [7, 8])
     >>> pool.release([7, 8], private=1)
     >>> pool.admit(total=4, names=[7, 8, 9], most_found=3)
-    (2, [7, 8, 9])
+    (2, 0, [7, 8, 9])
     >>> pool.available
     0
     """
 
-    __slots__ = ("holders", "idle", "num_blocks", "private")
+    __slots__ = ("holders", "host", "host_blocks", "idle", "num_blocks", "private")
 
-    def __init__(self, num_blocks: int) -> None:
-        self.num_blocks = num_blocks
+    def __init__(self, num_blocks: int, host_blocks: int = 0) -> None:
+        self.num_blocks, self.host_blocks = num_blocks, host_blocks
         self.private = 0
         self.holders: dict[int, int] = {}
         self.idle: OrderedDict[int, None] = OrderedDict()
+        self.host: OrderedDict[int, None] = OrderedDict()
 
     @property
     def available(self) -> int:
         """Blocks that nobody holds, idle ones included; negative when more was promised than there is [blocks]."""
         return self.num_blocks - self.private - len(self.holders)
 
-    def find(self, names: Sequence[int], most: int) -> int:
-        """Return how many leading names are cached, at most `most` [blocks]."""
-        found = 0
+    def find(self, names: Sequence[int], most: int) -> tuple[int, int]:
+        """Return how many leading names are cached, and how many after them the host has, at most `most` [blocks]."""
+        found = loaded = 0
         for name in names[:most]:
-            if name not in self.holders and name not in self.idle:
+            if not loaded and (name in self.holders or name in self.idle):
+                found += 1
+            elif name in self.host:
+                loaded += 1
+            else:
                 break
-            found += 1
-        return found
+        return found, loaded
 
     def admit(self, total: int, names: Sequence[int] = (), most_found: int = 0) -> Grant | None:
         """Give a request its blocks, or nothing at all if they do not suffice.
@@ -71,15 +79,16 @@ class Pool:
         Returns
         -------
         tuple or None
-            Blocks found in the cache, and the names it holds from now on; None if there is no room.
+            Blocks found in the cache, blocks to be loaded from the host, and the names it holds from now on; None if
+            there is no room.
         """
         if not names:
             if total > self.available:
                 return None
             self.private += total
             self.trim()
-            return 0, ()
-        found = self.find(names, most_found)
+            return 0, 0, ()
+        found, loaded = self.find(names, most_found)
         woken = sum(name in self.idle for name in names[:found])
         if total - found + woken > self.available:
             return None
@@ -92,9 +101,10 @@ class Pool:
             if name not in self.holders and name not in self.idle:
                 self.holders[name] = 1
                 held.append(name)
+                self.host.pop(name, None)
         self.private += total - len(held)
         self.trim()
-        return found, held
+        return found, loaded, held
 
     def release(self, names: Sequence[int], private: int, num_computed: int | None = None) -> None:
         """Take a request's blocks back; its named ones stay as idle.
@@ -124,4 +134,7 @@ class Pool:
         """Give idle blocks away until what is held has its room."""
         if self.idle:
             for _ in range(min(len(self.idle), len(self.idle) - self.available)):
-                self.idle.popitem(last=False)
+                name, _ = self.idle.popitem(last=False)
+                self.host[name] = None
+            while len(self.host) > self.host_blocks:
+                self.host.popitem(last=False)

@@ -51,7 +51,7 @@ class _StepLoop:
         self.config, self.cost, self.source = config, config.cost, source
         self.records = Recorder(workload)
         self.intake = Intake(config, workload, source, self.records)
-        self.pool = Pool(2**62 if config.num_blocks is None else config.num_blocks)
+        self.pool = Pool(2**62 if config.num_blocks is None else config.num_blocks, config.host_blocks)
         self.chunked = config.prefill == "chunked"
         self.running: list[_Served] = []
         self.sent_back: dict[int, _Served] = {}
@@ -100,9 +100,9 @@ class _StepLoop:
                 continue
             priority, place, row = self.intake.waiting[0]
             one = self.sent_back.get(row) or self.new(row, (priority, place))
-            names = [] if one.computed else self.intake.names(row)
+            names: Sequence[int] = [] if one.computed else self.intake.names(row)
             most_found = int(one.known - 1) // self.config.block_size
-            found = self.pool.find(names, most_found) * self.config.block_size
+            found = sum(self.pool.find(names, most_found)) * self.config.block_size
             unread = int(one.known - one.computed) - found
             if not self.chunked and chunks and unread > budget:
                 break
@@ -112,8 +112,9 @@ class _StepLoop:
                 break
             heappop(self.intake.waiting)
             self.sent_back.pop(row, None)
-            self.stall += one.computed * self.config.swap_token_seconds
-            one.computed, one.held, one.names = one.computed + found, total, grant[1]
+            _, loaded, names = grant
+            self.stall += one.computed * self.config.swap_token_seconds + loaded * self.config.host_block_seconds
+            one.computed, one.held, one.names = one.computed + found, total, names
             self.intake.scheduled(row, self.now, found)
             self.running.append(one)
             if not one.decodes:

@@ -112,48 +112,67 @@ class SegmentPool:
         Blocks in memory [blocks].
     sizes : sequence of int
         Blocks of each segment [blocks].
+    host_blocks : int
+        Blocks in the host's memory [blocks].
 
     Examples
     --------
     >>> pool = SegmentPool(num_blocks=4, sizes=[2, 1])
     >>> pool.admit(total=3, segments=[0], most_found=2)
-    (0, [0], 2)
+    (0, 0, [0], 2)
     >>> pool.release([0], private=1)
     >>> pool.admit(total=4, segments=[0, 1], most_found=3)
-    (2, [0, 1], 3)
+    (2, 0, [0, 1], 3)
     >>> pool.available
     0
     """
 
-    __slots__ = ("_sizes", "held", "holders", "idle", "num_blocks", "num_idle", "private")
+    __slots__ = (
+        "_sizes",
+        "held",
+        "holders",
+        "host",
+        "host_blocks",
+        "idle",
+        "num_blocks",
+        "num_host",
+        "num_idle",
+        "private",
+    )
 
-    def __init__(self, num_blocks: int, sizes: Sequence[int] = ()) -> None:
-        self.num_blocks, self._sizes = num_blocks, sizes
-        self.private = self.held = self.num_idle = 0
+    def __init__(self, num_blocks: int, sizes: Sequence[int] = (), host_blocks: int = 0) -> None:
+        self.num_blocks, self._sizes, self.host_blocks = num_blocks, sizes, host_blocks
+        self.private = self.held = self.num_idle = self.num_host = 0
         self.holders: dict[int, int] = {}
         self.idle: OrderedDict[int, int] = OrderedDict()  # segment: blocks that are left of it
+        self.host: OrderedDict[int, int] = OrderedDict()  # segment: blocks that follow those
 
     @property
     def available(self) -> int:
         """Blocks that nobody holds, idle ones included; negative when more was promised than there is [blocks]."""
         return self.num_blocks - self.private - self.held
 
-    def find(self, segments: Sequence[int], most: int) -> int:
-        """Return how many leading blocks are cached, at most `most` [blocks]."""
-        found = 0
+    def find(self, segments: Sequence[int], most: int) -> tuple[int, int]:
+        """Return how many leading blocks are cached, and how many after them the host has, at most `most` [blocks]."""
+        found = loaded = 0
         for segment in segments:
             size = self._sizes[segment]
-            if found + size > most:
+            if found + loaded + size > most:
                 break
             left = size if segment in self.holders else self.idle.get(segment, 0)
+            if loaded and left:
+                break
             found += left
             if left < size:
-                break
-        return found
+                more = self.host.get(segment, 0)
+                loaded += more
+                if left + more < size:
+                    break
+        return found, loaded
 
     def admit(
         self, total: int, segments: Sequence[int] = (), most_found: int = 0
-    ) -> tuple[int, Sequence[int], int] | None:
+    ) -> tuple[int, int, Sequence[int], int] | None:
         """Give a request its blocks, or nothing at all if they do not suffice.
 
         Parameters
@@ -168,7 +187,8 @@ class SegmentPool:
         Returns
         -------
         tuple or None
-            Blocks found in the cache, the segments it holds from now on and their blocks; None if there is no room.
+            Blocks found in the cache, blocks to be loaded from the host, the segments it holds from now on and their
+            blocks; None if there is no room.
         """
         available = self.num_blocks - self.private - self.held
         if not segments:
@@ -177,8 +197,8 @@ class SegmentPool:
             self.private += total
             if self.idle:
                 self.trim()
-            return 0, (), 0
-        found = self.find(segments, most_found)
+            return 0, 0, (), 0
+        found, loaded = self.find(segments, most_found)
         woken = before = 0
         for segment in segments:
             if before >= found:
@@ -196,13 +216,14 @@ class SegmentPool:
                 if not count:
                     self.held += size
                     self.num_idle -= self.idle.pop(segment, 0)
+                    self.num_host -= self.host.pop(segment, 0)
                 mine.append(segment)
                 shared += size
             before += size
         self.private += total - shared
         if self.idle:
             self.trim()
-        return found, mine, shared
+        return found, loaded, mine, shared
 
     def release(self, segments: Sequence[int], private: int, num_computed: int | None = None) -> None:
         """Take a request's blocks back; its segments stay as idle.
@@ -247,3 +268,18 @@ class SegmentPool:
                 self.idle[segment] = left - gone
             self.num_idle -= gone
             excess -= gone
+            if self.host_blocks:
+                self._to_host(segment, gone)
+
+    def _to_host(self, segment: int, num_blocks: int) -> None:
+        self.host[segment] = self.host.get(segment, 0) + num_blocks
+        self.host.move_to_end(segment)
+        self.num_host += num_blocks
+        while self.num_host > self.host_blocks:
+            oldest, left = next(iter(self.host.items()))
+            gone = min(left, self.num_host - self.host_blocks)
+            if gone == left:
+                del self.host[oldest]
+            else:
+                self.host[oldest] = left - gone
+            self.num_host -= gone
