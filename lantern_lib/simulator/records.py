@@ -29,8 +29,9 @@ class Status(IntEnum):
 class Result:
     """What happened to every request of a workload, as columns of equal length; row i is request i.
 
-    Times that never came are NaN. ``cached_len`` counts prompt tokens that were found in the cache when the request
-    was admitted first, ``num_preemptions`` how often it was sent back, ``replica`` where it ran (-1: nowhere).
+    Times that never came are NaN. ``cached_len`` counts prompt tokens that were found in the cache, or in the host's
+    memory, when the request was admitted first; ``num_preemptions`` how often it was sent back; ``replica`` is where it
+    ran (-1: nowhere).
     """
 
     arrival_seconds: NDArray[np.float64]
