@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import statistics
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -99,3 +101,44 @@ def test_utilisation_of_a_machine_at_its_peak_is_one(peak: float, seconds: float
 def test_bad_input_is_named(call: object, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         call()  # type: ignore[operator]
+
+
+def test_a_summary_of_columns_is_the_functions_over_records() -> None:
+    generator = np.random.default_rng(5)
+    count = 200
+    arrival = np.sort(generator.random(count)) * 100
+    first = arrival + generator.random(count)
+    length = generator.integers(1, 50, count)
+    last = np.where(length > 1, first + generator.random(count) * 5, first)
+    last[::7] = np.nan
+    run = SimpleNamespace(
+        arrival_seconds=arrival, first_token_seconds=first, last_token_seconds=last, output_len=length
+    )
+    slo = Slo(ttft_seconds=0.6, tpot_seconds=0.3)
+    got = metrics.summary(run, slo, warm_up_seconds=20)
+    early = arrival < arrival[0] + 20
+    rows = [i for i in range(count) if not early[i] and last[i] == last[i]]
+    records = [RequestRecord(float(arrival[i]), float(first[i]), float(last[i]), int(length[i])) for i in rows]
+    assert (got.num_finished, got.num_warm_up) == (len(rows), early.sum())
+    assert got.num_finished + got.num_warm_up + got.num_unfinished == count
+    assert got.goodput == pytest.approx(metrics.goodput(records, slo))
+    assert got.output_throughput == pytest.approx(metrics.output_throughput(records))
+    assert got.request_throughput == pytest.approx(metrics.request_throughput(records))
+    assert got.ttft.p95 == pytest.approx(metrics.percentile(map(metrics.ttft, records), 0.95))
+    assert got.tpot.mean == pytest.approx(np.mean([metrics.tpot(r) for r in records if r.output_len > 1]))
+    assert got.e2el.p99 == pytest.approx(metrics.percentile(map(metrics.e2el, records), 0.99))
+
+
+def test_a_summary_of_nothing_says_so() -> None:
+    nothing = np.array([np.nan])
+    run = SimpleNamespace(
+        arrival_seconds=np.array([1.0]),
+        first_token_seconds=nothing,
+        last_token_seconds=nothing,
+        output_len=np.array([3]),
+    )
+    got = metrics.summary(run)
+    assert got.num_finished == 0
+    assert got.num_unfinished == 1
+    assert np.isnan(got.ttft.mean)
+    assert "1 without an answer" in got.summary

@@ -48,6 +48,7 @@ LAYERS = [
     "guardrails",
     "prompt_cache",
     "pricing",
+    "simulator",
     "claims",
     "figures",
     "labs",
