@@ -47,6 +47,7 @@ READINGS = (
     ("b/b5", "fig-spec", "8", ("3.1 times",)),
     ("c/c3", "fig-capacity", "20/s", ("raw: 20 GPUs, $2.08", "cached: 16 GPUs, $1.67")),
     ("c/c3", "fig-capacity", "100/s", ("cached: 68 GPUs",)),
+    ("d/d2", "fig-session-bill", "19", ("506,250", "125.0%")),
 )
 
 

@@ -46,6 +46,8 @@ LAYERS = [
     "agents",
     "fairness",
     "guardrails",
+    "prompt_cache",
+    "pricing",
     "claims",
     "figures",
     "labs",
