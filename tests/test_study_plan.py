@@ -20,7 +20,7 @@ ENTRIES = re.findall(r"^(\d+) (.+)\n: (.+)\n: (.+)\n: (.+)$", LIST, re.M)
 PAGES = tuple(sorted((BOOK / "g").glob("*.md")))
 
 # Parts of the library that pages of this part name and that are not written yet. One that is there must not stand here.
-PENDING = {"autoscale", "cold_start", "pricing", "prompt_cache", "rollout"}
+PENDING = {"autoscale", "cold_start", "rollout"}
 # What the notes have one row for, by words that its entry must hold.
 IDEAS = (
     *("prefill", "flops", "roofline", "kv cache", "gqa", "flashattention", "continuous batching", "pagedattention"),

@@ -71,8 +71,8 @@ def weeks() -> Diagram:
     draw(narrow)
     return Diagram(
         "Eight weeks and a capstone",
-        f"A path of eight boxes, each with the number that its week leaves. {listed} Under them the capstone, which"
-        f" uses all of them: {'; '.join(CAPSTONE)}.",
+        f"A path of eight boxes, each with the number that its week leaves. {listed} Under them the"
+        f" capstone: {'; '.join(CAPSTONE)}.",
         wide,
         narrow,
     )
