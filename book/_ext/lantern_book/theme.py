@@ -11,7 +11,11 @@ from sphinx.config import Config
 from sphinx.environment import BuildEnvironment
 
 # A page gets a file only when its HTML holds the mark beside it.
-SCRIPTS = {'class="lt-explorable__data"': "explorable.js", 'data-steps="': "steps.js"}
+SCRIPTS = {
+    'class="lt-explorable__data"': "explorable.js",
+    'data-steps="': "steps.js",
+    'class="lt-lookup': "lookup.js",
+}
 STYLES = {'class="katex"': "vendor/katex/katex.min.css"}
 
 TABS = "_static/design-tabs.js"  # sphinx-design links it on every page
