@@ -113,7 +113,7 @@ def test_the_source_counts_the_same_weights(key: str, gigabytes: float) -> None:
     tables = count.head * each + (2 * count.embedding if one.tp_size > 1 or each < 2 else 0)
     assert layers / one.tp_size + tables == pytest.approx(gigabytes * 1e9 * one.measured_seconds, rel=0.01)
     # A floor lets the cards share the output table too, and adds the cache of a short context.
-    assert floor(one).memory_seconds * one.replica.bandwidth == pytest.approx(layers + count.head * each, rel=0.005)
+    assert floor(one).memory_seconds * one.replica.bandwidth == pytest.approx(layers + count.head * each, rel=0.01)
 
 
 def test_every_row_is_used_or_says_why_not() -> None:
