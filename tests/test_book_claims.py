@@ -224,6 +224,15 @@ def test_changed_facts_run_every_page_again(warm_book: Book) -> None:
     assert "Another price list" in warm_book.html("index.html")
 
 
+def test_changed_data_run_every_page_again(warm_book: Book) -> None:
+    folder = warm_book.root / "book/data"
+    folder.mkdir()
+    (folder / "counts.json").write_text("[1]", "utf8")
+    result = warm_book.run("build")
+    assert result.returncode == 0, result.stdout
+    assert re.search(r"^a/one  ok ", result.stdout, re.MULTILINE)
+
+
 def test_what_parallel_readers_found_is_merged() -> None:
     from lantern_book.claims import ClaimCollector, PageClaim
     from lantern_book.references import Use, UseCollector

@@ -26,11 +26,15 @@ MODULES = [
     "chunked_prefill",
     "queueing",
     "speculative",
+    "prompt_cache.sessions",
+]
+# Symbols of parts that are not written yet. A name leaves this list when the library has it.
+COMING = {"break_even_utilization"}
+    "pricing.rates",
 ]
 # Symbols of parts that are not written yet. A name leaves this list when the library has it.
 COMING = {
     "tokens_per_turn",
-    "break_even_utilization",
 }
 
 

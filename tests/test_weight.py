@@ -31,6 +31,7 @@ PLOT_BUDGET = 650 * KILOBYTE
         ("b/b7", False, TEXT_BUDGET),
         ("c/c3", True, PLOT_BUDGET),
         ("c/c4", False, TEXT_BUDGET),
+        ("d/d2", True, PLOT_BUDGET),
         ("errata", False, TEXT_BUDGET),
     ],
 )

@@ -100,7 +100,7 @@ class Project:
         """Return a digest of all that a page's numbers depend on besides the page itself."""
         library = importlib.util.find_spec("lantern_lib")
         folders = library.submodule_search_locations if library is not None else None
-        files = [self.source / "facts.toml", self.root / "requirements.lock"]
+        files = [self.source / "facts.toml", self.root / "requirements.lock", *_sources(self.source / "data")]
         for folder in folders or []:
             files += _sources(Path(folder))
         return _digest(files, sys.version)

@@ -1,0 +1,164 @@
+"""Figures of pages D3 and D4: well-formed, inside their frame, in the roles' colours, with the published numbers."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+pytest.importorskip("altair", reason="figures need the labs extra")
+
+from lantern_lib import H100, LANTERN_70B, Replica
+from lantern_lib.agents import CallBudget
+from lantern_lib.cache_tiers import EXAMPLE_TIERS
+from lantern_lib.figures import part_d_serving as diagrams
+from lantern_lib.figures import part_d_serving_plots as plots
+from lantern_lib.figures.diagram import Diagram
+from lantern_lib.figures.roles import PAGE_COLOURS, ROLES
+
+FOUR = Replica(H100, tp_size=4)
+CALL = CallBudget(0.4, 300, 0.027006, (3.0,))
+PLANS = {"as it is": CALL, "half the words": CallBudget(0.4, 150, 0.027006, (3.0,))}
+DIAGRAMS: dict[str, Callable[[], Diagram]] = {
+    "recompute": lambda: diagrams.recompute(LANTERN_70B, FOUR, 34_500, (25e9, 100e9)),
+    "tiers": lambda: diagrams.tiers(LANTERN_70B, FOUR, 34_500, EXAMPLE_TIERS),
+    "call_budget": lambda: diagrams.call_budget(CALL, 40, PLANS),
+    "idempotency": diagrams.idempotency,
+}
+PLOTS: dict[str, Callable[[], Any]] = {
+    "waiting": lambda: plots.waiting(LANTERN_70B, wait_seconds=3),
+    "routing": lambda: plots.routing(LANTERN_70B, queue_seconds=2.0),
+    "fair": lambda: plots.fair(agent_context=34_500),
+}
+
+
+def drawings(diagram: Diagram) -> list[ElementTree.Element]:
+    return list(ElementTree.fromstring(diagram._repr_html_()))
+
+
+@pytest.mark.parametrize("name", DIAGRAMS)
+def test_a_diagram_is_described_and_its_text_stays_inside(name: str) -> None:
+    """A letter is taken as 0.62 em wide, more than any system font of the site needs."""
+    diagram = DIAGRAMS[name]()
+    assert len(diagram.description) > 80
+    for svg in drawings(diagram):
+        width = float(svg.get("width", "0"))
+        assert {g.get("data-step") for g in svg.iter("g")} == {str(n + 1) for n in range(diagram.steps)}
+        for text in svg.iter("text"):
+            size, x, words = float(text.get("font-size", "0")), float(text.get("x", "0")), text.text or ""
+            assert size >= 11.5, words
+            length = 0.62 * size * len(words)
+            start = {"start": x, "middle": x - length / 2, "end": x - length}[text.get("text-anchor", "start")]
+            assert start >= -length * 0.1, f"{words!r} begins at {start:.0f}"
+            assert start + length <= width + length * 0.12, f"{words!r} ends at {start + length:.0f} of {width}"
+
+
+@pytest.mark.parametrize("name", DIAGRAMS)
+def test_bars_stay_inside_and_colours_are_roles(name: str) -> None:
+    allowed = {role.colour for role in ROLES} | {"none"}
+    for svg in drawings(DIAGRAMS[name]()):
+        width = float(svg.get("width", "0"))
+        for element in svg.iter():
+            if element.tag == "rect":
+                assert float(element.get("x", "0")) + float(element.get("width", "0")) <= width
+            for attribute in ("fill", "stroke"):
+                colour = element.get(attribute)
+                if colour and colour not in allowed:
+                    assert re.match(r"var\(--lt-(text|muted|rule|surface|panel), #[0-9a-f]{6}\)$", colour), colour
+
+
+@pytest.mark.parametrize(
+    ("name", "texts"),
+    [
+        ("recompute", ["3.5 s", "0.45 s, 7.8 times faster", "0.11 s, 31.1 times faster", "load 11.3 GB at 25 GB/s"]),
+        ("tiers", ["12 sessions, there at once", "88 sessions, back in 0.5 s", "Remote store"]),
+        ("call_budget", ["One call: 11.5 s", "decoding 8.1 s", "first token 0.4 s", "tools 3.0 s", "7.7 minutes"]),
+        ("idempotency", ["The customer gets two mails", "The customer gets one mail", "reply lost"]),
+    ],
+)
+def test_a_diagram_shows_the_published_numbers(name: str, texts: list[str]) -> None:
+    for svg in drawings(DIAGRAMS[name]()):
+        shown = " ".join(text.text or "" for text in svg.iter("text"))
+        for expected in texts:
+            assert expected in shown
+
+
+def test_the_bars_of_reload_and_recompute_are_to_one_scale() -> None:
+    for svg in drawings(DIAGRAMS["recompute"]()):
+        again, slow, fast = (float(rect.get("width", "0")) for rect in svg.iter("rect"))
+        assert again / slow == pytest.approx(3.516 / 0.4522, rel=0.01)
+        assert slow / fast == pytest.approx(4, rel=0.01)
+
+
+def test_the_parts_of_a_call_are_to_one_scale() -> None:
+    for svg in drawings(DIAGRAMS["call_budget"]()):
+        first, decode, tool = [float(rect.get("width", "0")) + 1 for rect in svg.iter("rect")][:3]
+        assert decode / first == pytest.approx(8.1 / 0.4, rel=0.02)
+        assert decode / tool == pytest.approx(8.1 / 3, rel=0.02)
+
+
+def rows_of(chart: Any) -> list[dict[str, Any]]:
+    found = re.findall(r'"values": (\[\{.*?\}\])', json.dumps(chart.to_dict()))
+    rows: list[dict[str, Any]] = max((json.loads(text) for text in set(found)), key=len)
+    return rows
+
+
+def reading(name: str, **where: Any) -> dict[str, Any]:
+    (row,) = [row for row in rows_of(PLOTS[name]()) if all(row[key] == value for key, value in where.items())]
+    return row
+
+
+@pytest.mark.parametrize(
+    ("wait", "keep", "text"),
+    [(0.1, 0.1 / 12.99, "keep it"), (3, 3 / 12.99, "move it"), (3600, 3600 / 12.99, "move it")],
+)
+def test_the_waiting_ring_reads_the_share_of_the_pool(wait: float, keep: float, text: str) -> None:
+    row = reading("waiting", wait=wait, context="34,500", link="25 GB/s")
+    assert row["keep"] == pytest.approx(keep, rel=0.01)
+    assert row["drop"] == pytest.approx(3.52, abs=0.005)
+    assert text in row["best_text"]
+    assert row["best"] == min(row["keep"], row["moved"], row["drop"])
+
+
+@pytest.mark.parametrize(("queue", "to"), [(0.0, "its cache"), (3.0, "its cache"), (3.5, "an idle replica")])
+def test_the_routing_ring_turns_where_the_hit_saves_no_more(queue: float, to: str) -> None:
+    """A hit of 33,000 tokens saves 3.3 s of prefill."""
+    row = reading("routing", queue=queue, context="34,500")
+    assert row["best_text"].endswith(to)
+    assert row["hit"] - queue == pytest.approx(0.19, abs=0.005)
+    assert row["miss"] == pytest.approx(3.52, abs=0.005)
+
+
+def test_the_fair_ring_reads_the_shares_of_the_weights() -> None:
+    """By hand, with 1 for a fresh token, 0.1 for a cached one and 4 for output: chat's 3,600 beside the agent's."""
+    chat = 2_000 + 4 * 400
+    for cache, agent in (("none of it", 34_500 + 1_200), ("all but the last turn", 1_500 + 3_300 + 1_200)):
+        row = reading("fair", cache=cache, context=34_500)
+        assert row["tokens"] == pytest.approx(50, abs=1)
+        assert row["requests"] == pytest.approx(100 * chat / (chat + agent), abs=1.5)
+        assert row["arrival"] == pytest.approx(100 * chat / (chat + 10 * agent), abs=1)
+
+
+@pytest.mark.parametrize("name", PLOTS)
+def test_a_plot_describes_itself_names_its_stops_and_holds_plain_colours(name: str) -> None:
+    spec = PLOTS[name]().to_dict()
+    assert len(spec["description"]) > 150
+    assert len(spec["usermeta"]["lantern"]["stops"]["ring"]) == len({r["stop"] for r in rows_of(PLOTS[name]())})
+    text = json.dumps({k: v for k, v in spec.items() if k not in ("datasets", "data")})
+    assert "var(" not in text
+    drawn = set(re.findall(r'"(?:fill|stroke|color)": (?:\{"value": )?"(#[0-9a-f]{6})"', text))
+    assert len(drawn) >= 3
+    assert drawn <= set(PAGE_COLOURS)
+
+
+def test_a_ring_starts_only_on_a_stop() -> None:
+    with pytest.raises(ValueError, match="^wait_seconds must be a stop"):
+        plots.waiting(LANTERN_70B, wait_seconds=4)
+    with pytest.raises(ValueError, match="^queue_seconds must be a stop"):
+        plots.routing(LANTERN_70B, queue_seconds=2.2)
+    with pytest.raises(ValueError, match="^agent_context must be a stop"):
+        plots.fair(agent_context=3_000)
