@@ -164,8 +164,13 @@ class CheckBox:
     section: str
     claims: tuple[Claim, ...]
 
+    @property
+    def title(self) -> str:
+        """The section as a reader knows it: A3, or Capacity types."""
+        return self.section.upper() if len(self.section) <= 3 else self.section.replace("_", " ").capitalize()
+
     def __repr__(self) -> str:
-        lines = [f"Check {self.section.upper()}: {summary(self.section + '-')}"]
+        lines = [f"Check {self.title}: {summary(self.section + '-')}"]
         return "\n".join(lines + [f"  {c.printed}  =  {c.expression}" for c in self.claims])
 
     def _repr_html_(self) -> str:
@@ -177,8 +182,8 @@ class CheckBox:
         head = "<tr><th>Printed</th><th>Computed by</th><th>Value</th></tr>"
         return (
             f'<details class="lt-check"><summary>Check: {summary(self.section + "-")} in'
-            f" {self.section.upper()}</summary>"
-            f'<div class="lt-scroll" tabindex="0" role="region" aria-label="Claims of {self.section.upper()}">'
+            f" {self.title}</summary>"
+            f'<div class="lt-scroll" tabindex="0" role="region" aria-label="Claims of {self.title}">'
             f"<table><thead>{head}</thead><tbody>{rows}</tbody></table></div></details>"
         )
 
