@@ -176,8 +176,8 @@ def measured_against_floor(measurements: Sequence[Measurement], *, row: str, mod
             description=(
                 f"Measured time over computed floor for {len(rows)} published runs, both axes logarithmic. Most"
                 " points lie between the line of their floor and four times the floor, decode steps of one or two cards"
-                " nearest to it, runs on eight cards and long whole requests among the farthest. Three rejected prompts lie at or under the"
-                " line of twice the floor, one of them below its floor."
+                " nearest to it, runs on eight cards and long whole requests among the farthest."
+                " Three rejected prompts lie at or under the line of twice the floor, one of them below its floor."
             ),
             usermeta={"lantern": {"stops": {"ring": [r["id"] for r in rows]}}},
         )
