@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -22,9 +23,11 @@ KINDS: dict[str, tuple[str, Role, str]] = {
     "both": ("whole requests", TOTAL, "square"),
     "rejected": ("rejected", ATTACKER, "cross"),
 }
-#: Lines of equal ratio: measured over floor, and what they are called.
-TIMES = ((1, "at its floor"), (2, "twice"), (4, "4 times"))
-_SPAN = (0.6, 60_000)
+#: Lines of equal ratio: measured over floor.
+TIMES = (1, 2, 4)
+_LINE = (0.6, 60_000)
+# Room at the top for the readout, which is long on a phone, and at the right for the names of the lines.
+_FLOOR, _MEASURED = (0.6, 170_000), (0.6, 1_200_000)
 
 
 def _group(batch_size: int | None) -> str:
@@ -67,26 +70,26 @@ def _rows(measurements: Sequence[Measurement]) -> list[dict[str, Any]]:
     return rows
 
 
-def _log(title: str) -> dict[str, Any]:
+def _log(title: str, span: tuple[float, float]) -> dict[str, Any]:
     return {
         "title": title,
-        "scale": alt.Scale(type="log", domain=list(_SPAN), nice=False),
+        "scale": alt.Scale(type="log", domain=list(span), nice=False),
         "axis": alt.Axis(values=[1, 10, 100, 1000, 10_000], format=",~g"),
     }
 
 
+def _axes() -> tuple[alt.X, alt.Y]:
+    return alt.X("floor:Q", **_log("floor [ms]", _FLOOR)), alt.Y("ms:Q", **_log("measured [ms]", _MEASURED))
+
+
 def _diagonals() -> list[alt.Chart]:
-    ends = [
-        {"times": times, "words": words, "floor": low, "ms": low * times}
-        for times, words in TIMES
-        for low in (_SPAN[0], _SPAN[1] / times)
-    ]
+    ends = [{"times": times, "words": f"{times}×", "floor": low, "ms": low * times} for times in TIMES for low in _LINE]
     lines = rows_chart(ends)
-    x, y = alt.X("floor:Q", **_log("floor [ms]")), alt.Y("ms:Q", **_log("measured [ms]"))
-    names = lines.transform_filter("datum.floor > 100").mark_text(align="right", dx=-4, dy=12, fill=PLOT_MUTED)
+    x, y = _axes()
+    names = lines.transform_filter("datum.floor > 100")
     return [
         lines.mark_line(stroke=PLOT_MUTED, strokeWidth=1, strokeDash=[4, 3]).encode(x=x, y=y, detail="times:N"),
-        names.encode(x=x, y=y, text="words:N"),
+        names.mark_text(align="left", dx=3, fill=PLOT_MUTED, fontSize=11.5).encode(x=x, y=y, text="words:N"),
     ]
 
 
@@ -95,7 +98,7 @@ def _points(shown: alt.Chart) -> list[alt.Chart]:
     for index, (key, (words, role, shape)) in enumerate(KINDS.items()):
         rows = shown.transform_filter(f"datum.kind == '{key}'")
         marks.append(rows.mark_point(shape=shape, size=46, stroke=role.light, fill=role.light, fillOpacity=0.35))
-        y = alt.value(268 + 20 * index)
+        y = alt.value(308 + 20 * index)
         one = rows_chart([{"words": words}])
         legend.append(
             one.mark_point(shape=shape, size=46, stroke=role.light, fill=role.light, fillOpacity=0.35).encode(
@@ -137,14 +140,14 @@ def measured_against_floor(measurements: Sequence[Measurement], *, row: str, mod
     >>> one = Measurement("m", "a log", "", "Llama-2-70B", "H100", "fp16", "vLLM", 4, 1, 512, 0, 512, "tpot", 0.0297)
     >>> chart = measured_against_floor([one], row="m")
     >>> chart.to_dict()["height"]
-    360
+    400
     """
     rows = _rows(measurements)
     grip = ring("Row of the table", "row", row, [r["id"] for r in rows])
     base = rows_chart(rows)
     for name in ("model", "card", "batch"):
         base = base.transform_filter(f"{name} == '{ALL}' || datum.{name} == {name}")
-    x, y = alt.X("floor:Q", **_log("floor [ms]")), alt.Y("ms:Q", **_log("measured [ms]"))
+    x, y = _axes()
     shown = base.encode(x=x, y=y)
     here = shown.transform_filter(grip)
     count = (
@@ -162,7 +165,7 @@ def measured_against_floor(measurements: Sequence[Measurement], *, row: str, mod
             readout(here.encode(x=alt.X()), "run", "run", 16),
             readout(here, "times", "times", 35),
             readout(here, "source", "source", 54),
-            readout(count, "count", "words", 244, right=True),
+            readout(count, "count", "words", 284, right=True),
             shown.mark_point(opacity=0, size=1).add_params(grip),
         )
         .add_params(
@@ -172,7 +175,7 @@ def measured_against_floor(measurements: Sequence[Measurement], *, row: str, mod
         )
         .properties(
             width=WIDTH,
-            height=360,
+            height=400,
             description=(
                 f"Measured time over computed floor for {len(rows)} published runs, both axes logarithmic. Most"
                 " points lie between the line of their floor and four times the floor, decode steps of one or two cards"
@@ -195,7 +198,7 @@ def samples_over_jitter(
     Parameters
     ----------
     signals : sequence of (str, str, float)
-        A short key, the words for it, and its size, the largest first; three at most [seconds].
+        A word that labels its curve, the words of the readout, and its size, the largest first; three at most [seconds].
     jitter_ms : float
         Where the ring stands first, one of :data:`JITTERS` [ms].
     error : float
@@ -235,7 +238,7 @@ def samples_over_jitter(
     most = max(row[key] for row in rows for key, _, _ in signals)
     y: dict[str, Any] = {
         "title": "gaps to watch",
-        "scale": alt.Scale(type="log", domain=[0.6, most * 300], nice=False),
+        "scale": alt.Scale(type="log", domain=[0.6, most * 3e4], nice=False),
         "axis": alt.Axis(values=[10.0**k for k in range(0, 10, 2)], format="~s"),
     }
     base = rows_chart(rows).encode(x=x)
@@ -248,10 +251,7 @@ def samples_over_jitter(
         *lines,
         *(knob(here, key, first=index == 0) for index, (key, _, _) in enumerate(signals)),
         *(readout(here, key, f"{key}_text", 16 + 19 * index) for index, (key, _, _) in enumerate(signals)),
-        *(
-            label(base, words, "jitter", key, role, 100, dy=-8)
-            for (key, words, _), role in zip(signals, roles, strict=False)
-        ),
+        *(label(base, key, "jitter", key, role, 100, dy=-8) for (key, _, _), role in zip(signals, roles, strict=False)),
         grips(base, 300, grip),
     ).properties(
         width=WIDTH,
@@ -279,7 +279,7 @@ def _standby_rows(plan: capacity.Plan) -> list[dict[str, Any]]:
             exact = demand * max(0.0, 1 - patience / seconds)
             whole = standby.replicas_to_hold(demand, seconds, patience)
             row[f"w{patience}"] = round(exact, 3)
-            row[f"w{patience}_text"] = f"wait of {patience} s at most: hold {whole} of {plan.num_replicas}"
+            row[f"w{patience}_text"] = f"wait {patience} s at most: hold {whole} of {plan.num_replicas}"
         for held, _ in _HELD:
             refused = standby.refused_requests(rate, demand, held, seconds)
             row[f"h{held}"] = round(refused)
@@ -337,11 +337,16 @@ def standby_sweep(plan: capacity.Plan, *, cold_start_seconds: int) -> alt.VConca
     demand = plan.demand.replicas
     waits = [(f"w{patience}", role) for patience, role in _WAITS]
     held = [(f"h{count}", role) for count, role in _HELD if count < demand]
+    hold: dict[str, Any] = {
+        "title": "replicas to hold",
+        "scale": alt.Scale(domain=[0, demand * 1.75], nice=False),
+        "axis": alt.Axis(values=list(range(math.ceil(demand) + 1)), format="d"),
+    }
     top = alt.layer(
-        *lines(waits, {"title": "replicas to hold", "scale": alt.Scale(domain=[0, demand * 1.7], nice=False)}),
+        *lines(waits, hold),
         *(
             label(base, f"{patience} s", "start", f"w{patience}", role, at, dx=-8)
-            for (patience, role), at in zip(_WAITS, (15, 90, 300), strict=True)
+            for (patience, role), at in zip(_WAITS, (20, 90, 240), strict=True)
         ),
         *(knob(here, key, first=index == 0) for index, (key, _) in enumerate(waits)),
         *(readout(here, key, f"{key}_text", 16 + 19 * index) for index, (key, _) in enumerate(waits)),
@@ -352,6 +357,10 @@ def standby_sweep(plan: capacity.Plan, *, cold_start_seconds: int) -> alt.VConca
     bottom = alt.layer(
         *lines(
             held, {"title": "refused", "scale": scale, "axis": alt.Axis(values=[10, 100, 1000, 10_000], format=",")}
+        ),
+        *(
+            label(base, f"{key[1:]} held", "start", key, role, COLD_STARTS[-1], dy=-8 if key == "h0" else 17)
+            for key, role in held
         ),
         *(knob(here, key, first=False) for key, _ in held),
         *(readout(here, key, f"{key}_text", 16 + 19 * index) for index, (key, _) in enumerate(held)),
