@@ -232,3 +232,56 @@ H100_80GIB = Accelerator(
     source="the convention of calculators that take the name's 80 GB as 80 GiB",
     date="2026-11-03",
 )
+
+PCIE_4 = Link(
+    "PCIe 4.0 x16",
+    32 * GB,
+    20 * MICROSECOND,
+    "the standard's 16 GT/s on 16 lanes, rounded, in one direction; the latency is an assumption",
+)
+PCIE_5 = Link(
+    "PCIe 5.0 x16",
+    64 * GB,
+    20 * MICROSECOND,
+    "the standard's 32 GT/s on 16 lanes, rounded, in one direction; the latency is an assumption",
+)
+
+GH200 = Accelerator(
+    "GH200 96 GB",
+    memory_bytes=96 * GB,
+    memory_bandwidth=4.0 * TB,
+    peak_flops=989 * TFLOPS,
+    peak_flops_8bit=1979 * TFLOPS,
+    link=NVLINK_4,
+    source="NVIDIA GH200 data sheet, the version with HBM3, as quoted by others; arithmetic as H100",
+    date="2026-11-29",
+)
+A6000 = Accelerator(
+    "RTX A6000",
+    memory_bytes=48 * GB,
+    memory_bandwidth=0.768 * TB,
+    peak_flops=154.8 * TFLOPS,
+    link=PCIE_4,
+    source="NVIDIA RTX A6000 data sheet, as quoted by others; its 309.7 teraFLOPS are with sparsity",
+    date="2026-11-29",
+)
+RTX_4090 = Accelerator(
+    "RTX 4090",
+    memory_bytes=24 * GB,
+    memory_bandwidth=1.008 * TB,
+    peak_flops=165.2 * TFLOPS,
+    peak_flops_8bit=330.3 * TFLOPS,
+    link=PCIE_4,
+    source="NVIDIA Ada architecture paper, as quoted by others; 16-bit products summed in 32 bits",
+    date="2026-11-29",
+)
+RTX_PRO_6000 = Accelerator(
+    "RTX PRO 6000",
+    memory_bytes=96 * GB,
+    memory_bandwidth=1.792 * TB,
+    peak_flops=503.8 * TFLOPS,
+    peak_flops_8bit=1007.6 * TFLOPS,
+    link=PCIE_5,
+    source="NVIDIA RTX PRO 6000 Blackwell data sheet, as quoted by others; dense",
+    date="2026-11-29",
+)
