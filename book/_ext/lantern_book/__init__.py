@@ -1,7 +1,7 @@
 """The Sphinx extension and the build commands of the Lantern book.
 
 As an extension it gives the book its ``claim`` and ``fact`` roles, formulas set while building,
-explorable figures and a light theme. As a command, ``python -m lantern_book``, it executes the
+explorable figures, a light theme and links to the glossary. As a command, ``python -m lantern_book``, it executes the
 pages, builds the book and looks for numbers in prose that nothing computes.
 """
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register every part of the extension with Sphinx."""
     # Imported here: the commands must start without loading Sphinx and its theme.
-    from lantern_book import claims, fact_list, facts, katex, theme, vega
+    from lantern_book import claims, fact_list, facts, glossary, katex, theme, vega
 
-    for part in (claims, facts, fact_list, katex, vega, theme):
+    for part in (claims, facts, fact_list, katex, vega, theme, glossary):
         part.setup(app)
     return {"parallel_read_safe": True, "parallel_write_safe": True, "env_version": 1}
 

@@ -8,6 +8,7 @@ from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
 
 from lantern_book.facts import day, facts_path, load_facts, source_title
+from lantern_book.glossary import NO_TERMS
 
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
@@ -27,7 +28,7 @@ class FactList(SphinxDirective):
         group = nodes.tgroup("", *(nodes.colspec(colwidth=width) for width in (15, 55, 18, 12)), cols=len(_HEADINGS))
         group += nodes.thead("", _row(_HEADINGS))
         group += nodes.tbody("", *(_row(row) for row in rows))
-        return [nodes.table("", group)]
+        return [nodes.table("", group, classes=[NO_TERMS])]
 
 
 def _row(cells: tuple[str, ...]) -> nodes.row:
