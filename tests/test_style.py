@@ -42,6 +42,7 @@ LAYERS = [
     "quantization",
     "speculative",
     "capacity",
+    "cold_start",
     "cache_tiers",
     "agents",
     "fairness",
