@@ -322,7 +322,7 @@ def warm_pool_size(
     surge : Surge
         How fast the traffic grows, and how far.
     cold_start_seconds : float
-        From the decision, taken when the surge begins, to the first answer of a new replica [s].
+        From the decision to the first answer of a new replica [s].
     max_utilization : float
         Share of time that a replica may be busy, in (0, 1] [ratio].
 
@@ -338,8 +338,9 @@ def warm_pool_size(
 
     Notes
     -----
-    ``⌈D f(t_c) / ρ⌉ − ⌈D / ρ⌉``: the fleet runs what the traffic before needs, and what it grows in one cold start
-    ``t_c`` has to be there already. A growth faster than the cold start, ``ramp ≤ t_c``, has to be held whole. The
+    The largest ``⌈D f(t) / ρ⌉ − ⌈D f(t − t_c) / ρ⌉`` over the surge: what the traffic needs now, less what was ordered
+    one cold start ago, when it needed less. A replica is ordered in the moment in which one more is needed, and the
+    fleet begins with what the traffic before needs. A growth faster than the cold start has to be held whole. The
     growth is seen at once, and warm replicas join at once. Page F1.
 
     Examples
@@ -349,9 +350,16 @@ def warm_pool_size(
     """
     demand = require_positive("demand_replicas", demand_replicas)
     cold = require_non_negative("cold_start_seconds", cold_start_seconds)
-    busy = require_fraction("max_utilization", max_utilization)
-    running, needed = (math.ceil(demand * factor / busy * (1 - _SLACK)) for factor in (1.0, surge.factor_after(cold)))
-    return needed - running
+    before = demand / require_fraction("max_utilization", max_utilization)
+    running, last = (math.ceil(before * factor * (1 - _SLACK)) for factor in (1.0, surge.factor))
+    if not cold:
+        return 0
+    gap = 0
+    for count in range(running, last):  # the moment in which one more than `count` is needed
+        now = (count / before - 1) / (surge.factor - 1) * surge.ramp_seconds
+        ordered = math.floor(before * surge.factor_after(now - cold) + _SLACK) + 1 if now >= cold else running
+        gap = max(gap, count + 1 - ordered)
+    return gap
 
 
 @dataclass(frozen=True)
