@@ -350,3 +350,37 @@ def require_fraction(name: str, value: object, hint: str = "", *, zero: bool = F
     if not inside:
         _fail(name, value, allowed, hint)
     return float(value)  # type: ignore[arg-type]
+
+
+def require_share(name: str, value: object, hint: str = "") -> float:
+    """Return the value as a float if it lies in [0, 1], both ends included.
+
+    Parameters
+    ----------
+    name, hint : str
+        As in :func:`require_positive` [text].
+    value : object
+        What was given [ratio].
+
+    Returns
+    -------
+    float
+        The value.
+
+    Raises
+    ------
+    ValueError
+        For anything outside the range, NaN, booleans and non-numeric values.
+
+    Examples
+    --------
+    >>> require_share("output_fraction", 0.1)
+    0.1
+    >>> require_share("output_fraction", 10)
+    Traceback (most recent call last):
+    ...
+    ValueError: output_fraction must be a fraction in [0, 1], got 10.
+    """
+    if not (_is_number(value) and 0 <= float(value) <= 1):  # type: ignore[arg-type]
+        _fail(name, value, "a fraction in [0, 1]", hint)
+    return float(value)  # type: ignore[arg-type]

@@ -7,7 +7,7 @@ import math
 
 import pytest
 
-from lantern_lib import metrics, pricing
+from lantern_lib import H100, LANTERN_70B, Replica, capacity, metrics, pricing
 from lantern_lib.pricing import Fleet, MixCapacity, Option, Provisioned, Requirements, TokenPrices
 
 PRICES = TokenPrices(3e-6, 12e-6)
@@ -270,3 +270,54 @@ def test_an_error_names_the_field(call: object, message: str) -> None:
 def test_a_plan_needs_a_demand_and_a_share(demand: list[float], refusal: float) -> None:
     with pytest.raises(ValueError, match="^(demand|pool_refusal) must be"):
         pricing.plan_with_spillover(demand, 1, floor_token_hour_dollars=1, spill_price=1, pool_refusal=refusal)
+
+
+def test_spares_and_people_are_paid_at_every_volume() -> None:
+    """By hand: 8 GPUs × 3 dollars × 730 hours a group."""
+    fleet = Fleet(8, 3, 25_000, group_capacity_tokens=10e9, spare_groups=2)
+    assert fleet.standing_dollars == 25_000 + 2 * 17_520
+    assert fleet.monthly_dollars(1e9) == 3 * 17_520 + 25_000
+    assert fleet.monthly_dollars(11e9) == 4 * 17_520 + 25_000
+    price = 5e-6  # a full group gains 50,000 − 17,520 dollars, so that it takes two to carry the 60,040
+    crossing = fleet.crossover_tokens(price)
+    assert fleet.monthly_dollars(crossing) == pytest.approx(price * crossing)
+    volumes = [n * 1e7 for n in range(1, 4000)]
+    first = next(v for v in volumes if fleet.monthly_dollars(v) <= price * v)
+    assert crossing <= first <= crossing + 1e7
+
+
+@pytest.mark.parametrize("groups", [1, 2, 7])
+@pytest.mark.parametrize("share", [1.0, 0.5])
+@pytest.mark.parametrize(("spares", "people"), [(0, 0.0), (1, 25_000.0)])
+def test_at_the_break_even_a_token_costs_what_the_api_takes(
+    groups: int, share: float, spares: int, people: float
+) -> None:
+    demand = capacity.fleet_demand(LANTERN_70B, Replica(H100, tp_size=4), capacity.Traffic(20, 2000, 400))
+    fleet = pricing.fleet_for(demand, 3.0, floor_share=share, people_dollars=people, spare_groups=spares)
+    paid = (groups + spares) * 12 * 730 + people
+    served = groups * share * demand.requests_per_second * 2400 * 3600 * 730
+    assert fleet.utilization_to_pay(2e-6, groups) == pytest.approx(paid / (2e-6 * served))
+    assert fleet.token_dollars_at(0.65, groups) == pytest.approx(paid / (0.65 * served))
+    used = fleet.utilization_to_pay(2e-6, groups)
+    if used <= 1:
+        assert fleet.token_dollars_at(used, groups) == pytest.approx(2e-6)
+
+
+def test_a_replica_s_price_is_the_one_of_the_sizing_page() -> None:
+    """C3's function, for the same GPUs at the same rate, gives the same dollars."""
+    demand = capacity.fleet_demand(LANTERN_70B, Replica(H100, tp_size=4), capacity.Traffic(20, 2000, 400))
+    rate = demand.requests_per_second * 2400
+    for used in (0.1, 0.65, 1.0):
+        own = pricing.fleet_for(demand, 3.0).token_dollars_at(used) * 1e6
+        assert own == pytest.approx(capacity.dollars_per_million(3.0, 4, rate, utilization=used))
+
+
+def test_a_utilisation_needs_a_capacity() -> None:
+    with pytest.raises(ValueError, match="group_capacity_tokens must be finite for a utilisation, got inf"):
+        Fleet(8, 3, 0).utilization_to_pay(2e-6)
+    with pytest.raises(ValueError, match=r"utilization must be a fraction in \(0, 1\], got 1.5"):
+        Fleet(8, 3, 0, group_capacity_tokens=1e9).token_dollars_at(1.5)
+    with pytest.raises(ValueError, match="groups must be a whole number of 1 or more, got 0"):
+        Fleet(8, 3, 0, group_capacity_tokens=1e9).utilization_to_pay(2e-6, 0)
+    with pytest.raises(ValueError, match="spare_groups must be a whole number of 0 or more"):
+        Fleet(8, 3, 0, spare_groups=-1)

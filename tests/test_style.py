@@ -45,6 +45,7 @@ LAYERS = [
     "timing_channel",
     "capacity",
     "standby",
+    "cold_start",
     "cache_tiers",
     "agents",
     "fairness",

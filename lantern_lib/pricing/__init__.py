@@ -5,7 +5,7 @@ All amounts are in dollars, all volumes in tokens, prices in dollars for one tok
 
 from lantern_lib.pricing.demand import SpilloverPlan, daily_demand, demand_percentile, plan_with_spillover
 from lantern_lib.pricing.options import KINDS, Choice, Option, Requirements, cheapest_option, refusals
-from lantern_lib.pricing.owning import Fleet
+from lantern_lib.pricing.owning import Fleet, fleet_for
 from lantern_lib.pricing.rates import (
     HOURS_PER_MONTH,
     MixCapacity,
@@ -33,6 +33,7 @@ __all__ = [
     "cheapest_option",
     "daily_demand",
     "demand_percentile",
+    "fleet_for",
     "plan_with_spillover",
     "refusals",
 ]

@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lantern_lib.pricing.rates import HOURS_PER_MONTH, require_share
-from lantern_lib.units import require_non_negative, require_positive
+from lantern_lib.pricing.rates import HOURS_PER_MONTH
+from lantern_lib.units import require_non_negative, require_positive, require_share
 
 # Hours 0 to 23 of a working day, in tenths of the mean hour: a quiet night, a steep morning, two humps around lunch and
 # an evening that fades. A shape made up for the course, round so that every sum can be done by hand; it adds up to 240.

@@ -4,48 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lantern_lib.units import require_non_negative, require_positive
+from lantern_lib.units import require_non_negative, require_positive, require_share
 
 #: Hours of a month as cloud providers count it: 8,760 hours of a year over twelve.
 HOURS_PER_MONTH = 730.0
-
-
-def require_share(name: str, value: object, hint: str = "") -> float:
-    """Return the value as a float if it lies in [0, 1], both ends included.
-
-    Parameters
-    ----------
-    name, hint : str
-        As in :func:`lantern_lib.units.require_positive` [text].
-    value : object
-        What was given [ratio].
-
-    Returns
-    -------
-    float
-        The value.
-
-    Raises
-    ------
-    ValueError
-        For anything outside the range, NaN, booleans and non-numeric values.
-
-    Examples
-    --------
-    >>> require_share("output_fraction", 0.1)
-    0.1
-    >>> require_share("output_fraction", 10)
-    Traceback (most recent call last):
-    ...
-    ValueError: output_fraction must be a fraction in [0, 1], got 10.
-    """
-    try:
-        share = require_non_negative(name, value)
-    except ValueError:
-        share = 2.0
-    if share > 1:
-        raise ValueError(f"{name} must be a fraction in [0, 1], got {value!r}." + (f" {hint}" if hint else ""))
-    return share
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,486 @@
+"""How long a new replica takes to serve, and how much capacity has to stand ready because of it.
+
+Until a started replica answers, the fleet that is there carries everything. So the time of a cold start, and not
+the price of a GPU-hour, decides how busy a fleet may be, how many replicas wait beside it, and what a second region
+has to hold.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from lantern_lib.hardware import Replica
+from lantern_lib.model_config import ModelConfig
+from lantern_lib.transformer import weight_bytes
+from lantern_lib.units import (
+    format_quantity,
+    require_fraction,
+    require_int,
+    require_non_negative,
+    require_positive,
+    require_share,
+)
+
+#: What a rate of a source can be for: the whole pod, or each of its GPUs at the same time.
+RATE_IS_FOR = ("pod", "gpu")
+# A pool of exactly three replicas must not become four by a rounding of the last binary digit.
+_SLACK = 1e-9
+
+
+def shard_bytes(model: ModelConfig, replica: Replica) -> float:
+    """Return the weights that one GPU of a replica holds.
+
+    Parameters
+    ----------
+    model : ModelConfig
+        The shape, with the bytes of a stored weight.
+    replica : Replica
+        One replica; its weights are split evenly.
+
+    Returns
+    -------
+    float
+        Weights over GPUs [bytes].
+
+    Notes
+    -----
+    ``P b / g``. What tensor parallelism does not split, the norm vectors, is counted as if it did: a few megabytes.
+    Page F1.
+
+    Examples
+    --------
+    >>> from lantern_lib import H100, LANTERN_70B
+    >>> round(shard_bytes(LANTERN_70B, Replica(H100, tp_size=4)) / 1e9, 1)
+    35.3
+    """
+    return weight_bytes(model) / replica.tp_size
+
+
+def weight_load_seconds(
+    model: ModelConfig, replica: Replica, bytes_per_second: float, *, rate_is_for: str = "pod"
+) -> float:
+    """Return the time in which the weights of a replica arrive.
+
+    Parameters
+    ----------
+    model : ModelConfig
+        The shape, with the bytes of a stored weight.
+    replica : Replica
+        One replica, which is one pod.
+    bytes_per_second : float
+        What the source delivers [bytes/s].
+    rate_is_for : str
+        ``"pod"``: all GPUs share that rate, so all weights pass through it. ``"gpu"``: every GPU loads its own
+        shard at that rate, all at the same time.
+
+    Returns
+    -------
+    float
+        From the first byte to the last [s].
+
+    Raises
+    ------
+    ValueError
+        If the rate is not above 0, or `rate_is_for` is neither word.
+
+    Notes
+    -----
+    ``P b / r`` for a pod and ``P b / (g r)`` for a GPU: the same rate means g times the traffic. Reading is taken to
+    be the slowest part, and to begin at once. Page F1.
+
+    Examples
+    --------
+    >>> from lantern_lib import H100, LANTERN_70B
+    >>> four = Replica(H100, tp_size=4)
+    >>> [round(weight_load_seconds(LANTERN_70B, four, 0.5e9, rate_is_for=what)) for what in RATE_IS_FOR]
+    [282, 71]
+    """
+    rate = require_positive("bytes_per_second", bytes_per_second, "Give bytes per second: 2 GB/s are 2e9.")
+    if rate_is_for not in RATE_IS_FOR:
+        raise ValueError(f"rate_is_for must be one of {', '.join(RATE_IS_FOR)}, got {rate_is_for!r}.")
+    return (weight_bytes(model) if rate_is_for == "pod" else shard_bytes(model, replica)) / rate
+
+
+@dataclass(frozen=True)
+class Phase:
+    """One part of a cold start: its name and how long it takes [text, s]."""
+
+    name: str
+    seconds: float
+
+    def __post_init__(self) -> None:
+        require_non_negative("seconds", self.seconds)
+
+
+@dataclass(frozen=True)
+class ColdStart:
+    """A cold start as phases that follow each other; none begins before the last one has ended.
+
+    Examples
+    --------
+    >>> start = ColdStart((Phase("launch", 90), Phase("weights", 71)))
+    >>> start.total_seconds, start.longest.name, start.without("launch").total_seconds
+    (161, 'launch', 71)
+    """
+
+    phases: tuple[Phase, ...]
+
+    def __post_init__(self) -> None:
+        if not self.phases:
+            raise ValueError("phases must be at least one, got none. What has to happen before a replica serves?")
+
+    @property
+    def total_seconds(self) -> float:
+        """From the decision to the first answer [s]."""
+        return sum(phase.seconds for phase in self.phases)
+
+    @property
+    def longest(self) -> Phase:
+        """The phase to work on first."""
+        return max(self.phases, key=lambda phase: phase.seconds)
+
+    def share(self, name: str) -> float:
+        """Return the part of the whole time that one phase takes.
+
+        Parameters
+        ----------
+        name : str
+            A phase [text].
+
+        Returns
+        -------
+        float
+            Its time over the total [ratio].
+
+        Raises
+        ------
+        ValueError
+            If there is no such phase.
+        """
+        self._require(name)
+        return sum(phase.seconds for phase in self.phases if phase.name == name) / self.total_seconds
+
+    def without(self, *names: str) -> ColdStart:
+        """Return the start of a replica for which some phases are done beforehand.
+
+        Parameters
+        ----------
+        *names : str
+            Phases that are over when the decision is made, as on a node that is kept running [text].
+
+        Returns
+        -------
+        ColdStart
+            The phases that are left.
+
+        Raises
+        ------
+        ValueError
+            If there is no such phase, or if none is left.
+        """
+        for name in names:
+            self._require(name)
+        return ColdStart(tuple(phase for phase in self.phases if phase.name not in names))
+
+    def _require(self, name: str) -> None:
+        known = [phase.name for phase in self.phases]
+        if name not in known:
+            raise ValueError(f"name must be one of {', '.join(known)}, got {name!r}.")
+
+    @property
+    def summary(self) -> str:
+        """One line with every phase."""
+        parts = ", ".join(f"{phase.name} {format_quantity(phase.seconds, 's')}" for phase in self.phases)
+        return f"{format_quantity(self.total_seconds, 's')}: {parts}"
+
+
+def utilisation_after_surge(base_utilization: float, factor: float) -> float:
+    """Return how busy a fleet is when its traffic has grown and no replica has joined.
+
+    Parameters
+    ----------
+    base_utilization : float
+        Share of time that a replica is busy before, in [0, 1] [ratio].
+    factor : float
+        Traffic after over traffic before; 2 is a doubling [ratio].
+
+    Returns
+    -------
+    float
+        Above 1 it is overloaded: more work arrives than is done [ratio].
+
+    Raises
+    ------
+    ValueError
+        If `base_utilization` is outside [0, 1] or `factor` is not above 0.
+
+    Notes
+    -----
+    ``ρ f``. At exactly 1 the queue still grows without end (page B4). Page F4.
+
+    Examples
+    --------
+    >>> [utilisation_after_surge(base, 2) for base in (0.5, 0.65, 0.4)]
+    [1.0, 1.3, 0.8]
+    """
+    base = require_share("base_utilization", base_utilization)
+    return base * require_positive("factor", factor, "2 is a doubling.")
+
+
+def base_utilisation_for(target_utilization: float, factor: float) -> float:
+    """Return how busy a fleet may be before a surge, so that it is no busier than wanted after it.
+
+    Parameters
+    ----------
+    target_utilization : float
+        Share of time that a replica may be busy during the surge, in (0, 1] [ratio].
+    factor : float
+        Traffic after over traffic before, 1 or more [ratio].
+
+    Returns
+    -------
+    float
+        The utilisation to plan for [ratio].
+
+    Raises
+    ------
+    ValueError
+        If `target_utilization` is outside (0, 1] or `factor` is below 1.
+
+    Notes
+    -----
+    ``ρ / f``, the inverse of :func:`utilisation_after_surge`. Page F4.
+
+    Examples
+    --------
+    >>> base_utilisation_for(0.8, 2)
+    0.4
+    """
+    target = require_fraction("target_utilization", target_utilization)
+    return target / _require_growth(factor)
+
+
+def _require_growth(factor: float) -> float:
+    if require_positive("factor", factor) < 1:
+        raise ValueError(f"factor must be at least 1, got {factor:g}. A surge grows; 2 is a doubling.")
+    return float(factor)
+
+
+@dataclass(frozen=True)
+class Surge:
+    """A growth of traffic along a straight line, after which it stays.
+
+    Parameters
+    ----------
+    factor : float
+        Traffic at the end over traffic at the beginning, 1 or more [ratio].
+    ramp_seconds : float
+        How long the growth takes; 0 is a step [s].
+
+    Examples
+    --------
+    >>> doubling = Surge(2, ramp_seconds=60)
+    >>> [doubling.factor_after(seconds) for seconds in (0, 30, 90)]
+    [1.0, 1.5, 2.0]
+    """
+
+    factor: float
+    ramp_seconds: float
+
+    def __post_init__(self) -> None:
+        _require_growth(self.factor)
+        require_non_negative("ramp_seconds", self.ramp_seconds)
+
+    def factor_after(self, seconds: float) -> float:
+        """Return the traffic some time after the surge began, over the traffic before it.
+
+        Parameters
+        ----------
+        seconds : float
+            Time since it began [s].
+
+        Returns
+        -------
+        float
+            Between 1 and ``factor`` [ratio].
+        """
+        since = require_non_negative("seconds", seconds)
+        done = 1.0 if since >= self.ramp_seconds else since / self.ramp_seconds
+        return 1 + (self.factor - 1) * done
+
+
+def warm_pool_size(
+    demand_replicas: float, surge: Surge, cold_start_seconds: float, *, max_utilization: float = 1.0
+) -> int:
+    """Return the started replicas that have to wait beside a fleet so that a surge finds enough of them.
+
+    Parameters
+    ----------
+    demand_replicas : float
+        Replicas that the traffic before the surge keeps busy, not rounded [count].
+    surge : Surge
+        How fast the traffic grows, and how far.
+    cold_start_seconds : float
+        From the decision to the first answer of a new replica [s].
+    max_utilization : float
+        Share of time that a replica may be busy, in (0, 1] [ratio].
+
+    Returns
+    -------
+    int
+        Warm replicas [count].
+
+    Raises
+    ------
+    ValueError
+        If a value is out of range.
+
+    Notes
+    -----
+    The largest ``⌈D f(t) / ρ⌉ − ⌈D f(t − t_c) / ρ⌉`` over the surge: what the traffic needs now, less what was ordered
+    one cold start ago, when it needed less. A replica is ordered in the moment in which one more is needed, and the
+    fleet begins with what the traffic before needs. A growth faster than the cold start has to be held whole. The
+    growth is seen at once, and warm replicas join at once. Page F1.
+
+    Examples
+    --------
+    >>> [warm_pool_size(4.5, Surge(2, 60), seconds, max_utilization=0.65) for seconds in (0, 15, 90)]
+    [0, 2, 7]
+    """
+    demand = require_positive("demand_replicas", demand_replicas)
+    cold = require_non_negative("cold_start_seconds", cold_start_seconds)
+    before = demand / require_fraction("max_utilization", max_utilization)
+    running, last = (math.ceil(before * factor * (1 - _SLACK)) for factor in (1.0, surge.factor))
+    if not cold:
+        return 0
+    gap = 0
+    for count in range(running, last):  # the moment in which one more than `count` is needed
+        now = (count / before - 1) / (surge.factor - 1) * surge.ramp_seconds
+        ordered = math.floor(before * surge.factor_after(now - cold) + _SLACK) + 1 if now >= cold else running
+        gap = max(gap, count + 1 - ordered)
+    return gap
+
+
+@dataclass(frozen=True)
+class Failover:
+    """What happens when a region is lost and its traffic moves to a smaller one that then grows.
+
+    Parameters
+    ----------
+    demand_replicas : float
+        Replicas that the traffic keeps busy, not rounded [count].
+    standby_replicas : int
+        Replicas that run in the second region when the first is lost [count].
+    cold_start_seconds : float
+        Until the replicas that are missing serve, all at once [s].
+    fleet_replicas : int
+        Replicas that the second region grows to [count].
+
+    Examples
+    --------
+    >>> half = Failover(4.5, 4, cold_start_seconds=360, fleet_replicas=7)
+    >>> round(half.shed_share, 2), round(half.shed_seconds), round(half.overload_seconds)
+    (0.11, 40, 432)
+    """
+
+    demand_replicas: float
+    standby_replicas: int
+    cold_start_seconds: float
+    fleet_replicas: int
+
+    def __post_init__(self) -> None:
+        require_positive("demand_replicas", self.demand_replicas)
+        require_int("standby_replicas", self.standby_replicas, minimum=0)
+        require_non_negative("cold_start_seconds", self.cold_start_seconds)
+        require_int("fleet_replicas", self.fleet_replicas)
+
+    @property
+    def shed_share(self) -> float:
+        """Share of the traffic that cannot be served until the fleet has grown [ratio]."""
+        return max(0.0, 1 - self.standby_replicas / self.demand_replicas)
+
+    @property
+    def shed_seconds(self) -> float:
+        """What is refused if nothing may wait, in seconds of the whole traffic [s]."""
+        return self.shed_share * self.cold_start_seconds
+
+    @property
+    def overload_seconds(self) -> float:
+        """Time until the queue is empty again if nothing is refused; infinite if the fleet cannot catch up [s]."""
+        backlog = self.shed_seconds * self.demand_replicas
+        if not backlog:
+            return 0.0
+        spare = self.fleet_replicas - self.demand_replicas
+        return self.cold_start_seconds + backlog / spare if spare > 0 else math.inf
+
+    @property
+    def summary(self) -> str:
+        """One line that names what is lost."""
+        return (
+            f"{self.standby_replicas} of {self.fleet_replicas} replicas stand by: {self.shed_share:.0%} of the traffic"
+            f" cannot be served for {format_quantity(self.cold_start_seconds, 's')}"
+        )
+
+
+def smallest_standby(
+    demand_replicas: float,
+    cold_start_seconds: float,
+    *,
+    max_shed_seconds: float,
+    fleet_replicas: int,
+    found_share: float = 1.0,
+) -> int:
+    """Return the fewest replicas that a standby region has to run.
+
+    Parameters
+    ----------
+    demand_replicas : float
+        Replicas that the traffic keeps busy, not rounded [count].
+    cold_start_seconds : float
+        Until the replicas that are missing serve [s].
+    max_shed_seconds : float
+        What may be refused in one failover, in seconds of the whole traffic [s].
+    fleet_replicas : int
+        Replicas that the region is to grow to, enough for the demand [count].
+    found_share : float
+        Share of the missing replicas for which the region then has free GPUs, in [0, 1] [ratio].
+
+    Returns
+    -------
+    int
+        Replicas that run before anything happens [count].
+
+    Raises
+    ------
+    ValueError
+        If a value is out of range, or the fleet is too small for the demand.
+
+    Notes
+    -----
+    Two rules, and the stricter holds. **Time**: ``(1 − s / D) t_c ≤ L``, so ``s ≥ D (1 − L / t_c)``. With a cold
+    start no longer than the loss that is allowed, nothing has to run. **Supply**: what stands by and what is found
+    must carry the traffic for as long as the region is lost, ``s + q (N − s) ≥ D``, so
+    ``s ≥ (D − q N) / (1 − q)``. With nothing to be found the whole demand has to stand by, however fast the start.
+    A part of a replica that is found is counted as that part. Page F1.
+
+    Examples
+    --------
+    >>> [smallest_standby(4.5, seconds, max_shed_seconds=60, fleet_replicas=7) for seconds in (60, 90, 360)]
+    [0, 2, 4]
+    >>> smallest_standby(4.5, 60, max_shed_seconds=60, fleet_replicas=7, found_share=0.0)
+    5
+    """
+    demand = require_positive("demand_replicas", demand_replicas)
+    cold = require_non_negative("cold_start_seconds", cold_start_seconds)
+    loss = require_non_negative("max_shed_seconds", max_shed_seconds)
+    found = require_share("found_share", found_share)
+    require_int("fleet_replicas", fleet_replicas)
+    if fleet_replicas < demand * (1 - _SLACK):
+        raise ValueError(
+            f"fleet_replicas must be at least {math.ceil(demand)} for a demand of {demand:g} replicas, got"
+            f" {fleet_replicas}. A region that never grows so large never serves everybody."
+        )
+    by_time = demand * (1 - loss / cold) if cold > loss else 0.0
+    by_supply = (demand - found * fleet_replicas) / (1 - found) if found < 1 else 0.0
+    return max(math.ceil(max(by_time, by_supply) - _SLACK), 0)
