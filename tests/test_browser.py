@@ -44,6 +44,8 @@ READINGS = (
     ("b/b5", "fig-spec", "8", ("3.1 times",)),
     ("c/c3", "fig-capacity", "20/s", ("raw: 20 GPUs, $2.08", "cached: 16 GPUs, $1.67")),
     ("c/c3", "fig-capacity", "100/s", ("cached: 68 GPUs",)),
+    ("f/f3", "fig-surge", "300 s", ("queue: 7.1 min, 106 s", "prepared: 0.0 min, 1,108 refused")),
+    ("f/f3", "fig-quality", "1 point", ("texts: 299", "replay: 10,175")),
 )
 
 

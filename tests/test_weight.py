@@ -31,6 +31,8 @@ PLOT_BUDGET = 650 * KILOBYTE
         ("b/b7", False, TEXT_BUDGET),
         ("c/c3", True, PLOT_BUDGET),
         ("c/c4", False, TEXT_BUDGET),
+        ("f/f3", True, PLOT_BUDGET),
+        ("f/f4", False, TEXT_BUDGET),
         ("errata", False, TEXT_BUDGET),
     ],
 )
