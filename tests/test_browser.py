@@ -48,6 +48,8 @@ READINGS = (
     ("c/c3", "fig-capacity", "20/s", ("raw: 20 GPUs, $2.08", "cached: 16 GPUs, $1.67")),
     ("c/c3", "fig-capacity", "100/s", ("cached: 68 GPUs",)),
     ("d/d2", "fig-session-bill", "19", ("506,250", "125.0%")),
+    ("f/f3", "fig-surge", "300 s", ("queue: 7.1 min, 106 s", "prepared: 0.0 min, 1,108 refused")),
+    ("f/f3", "fig-quality", "1 point", ("texts: 299", "replay: 10,175")),
 )
 
 

@@ -199,7 +199,7 @@ def readout(here: alt.Chart, name: str, field: str, y: int, *, right: bool = Fal
     return mark.encode(x=x, y=alt.value(y), text=f"{field}:N").properties(name=f"readout_{name}")
 
 
-def label(base: alt.Chart, words: str, x: str, y: str, role: Role, at: int, **offset: Any) -> alt.Chart:
+def label(base: alt.Chart, words: str, x: str, y: str, role: Role, at: float, **offset: Any) -> alt.Chart:
     """Return a direct label of a curve, in its role's colour.
 
     Parameters
@@ -212,7 +212,7 @@ def label(base: alt.Chart, words: str, x: str, y: str, role: Role, at: int, **of
         The fields that place it.
     role : Role
         Whose colour it has.
-    at : int
+    at : float
         The value of `x` it stands at.
     **offset
         ``dx``, ``dy`` and ``align`` of the text mark [pixels].
