@@ -32,6 +32,8 @@ PLOT_BUDGET = 650 * KILOBYTE
         ("c/c3", True, PLOT_BUDGET),
         ("c/c4", False, TEXT_BUDGET),
         ("d/d2", True, PLOT_BUDGET),
+        ("f/f1", True, PLOT_BUDGET),
+        ("f/f2", True, PLOT_BUDGET),
         ("errata", False, TEXT_BUDGET),
     ],
 )
