@@ -150,7 +150,7 @@ def test_the_phases_of_a_bar_follow_each_other_without_gaps() -> None:
     [("at the floor", 100, 0.31), ("at the floor", 65, 0.48), ("at half the floor", 65, 0.96)],
 )
 def test_the_ring_reads_the_published_prices(engine: str, busy: int, dollars: float) -> None:
-    (row,) = rows_of("cost_by_utilisation", engine=engine, bill="1 replica, GPUs only", busy=busy)
+    (row,) = rows_of("cost_by_utilisation", engine=engine, bill="1, GPUs only", busy=busy)
     assert row["own"] == pytest.approx(dollars, abs=0.005)
     assert row["text"] == f"{busy}% busy: ${dollars:.2f} a million"
 
@@ -158,9 +158,9 @@ def test_the_ring_reads_the_published_prices(engine: str, busy: int, dollars: fl
 @pytest.mark.parametrize(
     ("bill", "floor", "half"),
     [
-        ("1 replica, GPUs only", "pays above 16%", "pays above 31%"),
-        ("1 replica, a spare, people", "pays above 76%", "never pays at this price"),
-        ("7 replicas, a spare, people", "pays above 24%", "pays above 49%"),
+        ("1, GPUs only", "pays above 16%", "pays above 31%"),
+        ("1, full bill", "pays above 76%", "never pays at this price"),
+        ("7, full bill", "pays above 24%", "pays above 49%"),
     ],
 )
 def test_the_crossing_is_where_the_verdict_says(bill: str, floor: str, half: str) -> None:

@@ -34,6 +34,8 @@ PLOT_BUDGET = 650 * KILOBYTE
         ("d/d2", True, PLOT_BUDGET),
         ("f/f3", True, PLOT_BUDGET),
         ("f/f4", False, TEXT_BUDGET),
+        ("f/f1", True, PLOT_BUDGET),
+        ("f/f2", True, PLOT_BUDGET),
         ("errata", False, TEXT_BUDGET),
     ],
 )

@@ -187,16 +187,16 @@ def bedrock_options() -> Diagram:
 
     def draw(canvas: Canvas) -> None:
         wide = canvas.width == WIDE
-        w = 208.0 if wide else 342.0
+        w = 214.0 if wide else 342.0
         canvas.box(2, 4, w, 98, MEMORY, title="Provisioned Throughput", rows=kept, solid=True)
         canvas.text(4, 124, "reserved: yours at every hour", size=12.5, colour=MEMORY.colour, bold=True)
-        x, y = (248.0, 4.0) if wide else (2.0, 148.0)
+        x, y = (250.0, 4.0) if wide else (2.0, 148.0)
         canvas.box(x, y, w, 60, USER, title="Home Region", rows=["on demand, and busy"], solid=True)
         at = (x + 2, 86.0) if wide else (60.0, y + 84)
         canvas.text(*at, "borrowed: if there is room", size=12.5, colour=TOTAL.colour, bold=True)
         for index, (title, rows, role) in enumerate(profiles):
             if wide:
-                bx, by = 506.0, 4 + index * 88.0
+                bx, by = 500.0, 4 + index * 88.0
                 canvas.path(f"M{x + w + 2:.0f} {y + 30:.0f}L{bx - 3:.0f} {by + 38:.0f}", arrow=True)
             else:
                 bx, by = 40.0, y + 104 + index * 84.0

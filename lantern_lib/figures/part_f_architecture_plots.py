@@ -19,14 +19,14 @@ from lantern_lib.units import GB
 SOURCES = {"0.5 GB/s": 0.5 * GB, "2 GB/s": 2 * GB, "10 GB/s": 10 * GB}
 STORAGE = {"16 bits": 16, "8 bits": 8}
 PHASES = {"launch": PLOT_MUTED, "image": TOTAL.light, "weights": MEMORY.light, "compile": ARITHMETIC.light}
-STARTS = ("rate for the pod", "rate for each GPU", "for the pod, on a node that runs")
-PERCENT_BUSY = (1, 2, 3, 5, 8, 10, 12, 14, 16, 18, 20, 24, 28, 32, 40, 46, 49, 55, 60, 65, 70, 76, 80, 90, 100)
+STARTS = ("rate for the pod", "rate for each GPU", "pod, node running")
+PERCENT_BUSY = (1, 2, 3, 4, 5, 6, 8, 10, 12, 14, 16, 18, 20, 24, 28, 32, 40, 46, 49, 55, 60, 65, 70, 76, 80, 90, 100)
 ENGINES = {"at the floor": 1.0, "at half the floor": 0.5}
-#: What is paid: replicas, spares, and whether the people are counted.
+#: What is paid: replicas, spares, and whether the people are counted. The full bill has a spare, and them.
 BILLS = {
-    "1 replica, GPUs only": (1, 0, False),
-    "1 replica, a spare, people": (1, 1, True),
-    "7 replicas, a spare, people": (7, 1, True),
+    "1, GPUs only": (1, 0, False),
+    "1, full bill": (1, 1, True),
+    "7, full bill": (7, 1, True),
 }
 
 
@@ -48,10 +48,11 @@ def _phase_rows(model: ModelConfig, replica: Replica, others: dict[str, float]) 
                 for phase in found.phases:
                     row: dict[str, Any] = {"bits": bits, "source": source, "start": name, "phase": phase.name}
                     row |= {"a": round(begin, 1), "b": round(begin + phase.seconds, 1)}
-                    row["word"] = phase.name if phase.seconds >= 50 else ""
+                    # A shorter bar has no room for its word on a phone.
+                    row["word"] = phase.name if phase.seconds >= 120 else ""
                     if not begin:
                         weights = next(p.seconds for p in found.phases if p.name == "weights")
-                        row["text"] = f"{name}: {found.total_seconds:.0f} s, weights {weights:.3g} s of it"
+                        row["text"] = f"{name}: {found.total_seconds:.0f} s, weights {weights:.3g} s"
                     rows.append(row)
                     begin += phase.seconds
     return rows
@@ -152,7 +153,7 @@ def cost_by_utilisation(
     people_dollars: float,
     percent_busy: int = 65,
     engine: str = "at the floor",
-    bill: str = "1 replica, GPUs only",
+    bill: str = "1, GPUs only",
 ) -> alt.LayerChart:
     """Plot what a million tokens cost on own replicas over how busy they are, against the price of an API.
 
@@ -218,7 +219,7 @@ def cost_by_utilisation(
     stops = {"lantern": {"stops": {"ring": [f"{busy}%" for busy in PERCENT_BUSY]}}}
     return (
         chart.add_params(selector("engine", "Engine", list(ENGINES), engine))
-        .add_params(selector("bill", "What is paid", list(BILLS), bill))
+        .add_params(selector("bill", "Replicas", list(BILLS), bill))
         .properties(width=WIDTH, height=250, description=_told(demand, api_million_dollars), usermeta=stops)
     )
 
