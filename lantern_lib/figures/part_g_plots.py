@@ -198,7 +198,8 @@ def samples_over_jitter(
     Parameters
     ----------
     signals : sequence of (str, str, float)
-        A word that labels its curve, the words of the readout, and its size, the largest first; three at most [seconds].
+        A word that labels its curve, the words of the readout, and its size; three at most, the largest first
+        [seconds].
     jitter_ms : float
         Where the ring stands first, one of :data:`JITTERS` [ms].
     error : float
