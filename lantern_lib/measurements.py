@@ -55,7 +55,7 @@ MODELS: dict[str, ModelConfig] = {
     "Mistral-7B": ModelConfig("Mistral 7B", 32, 4096, 14336, 32, 8, 128, 32000),
     "Qwen2.5-7B": ModelConfig("Qwen2.5 7B", 28, 3584, 18944, 28, 4, 128, 152064, qkv_bias=True),
     "Qwen2.5-72B": ModelConfig("Qwen2.5 72B", 80, 8192, 29568, 64, 8, 128, 152064, qkv_bias=True),
-    "Qwen3-1.7B": ModelConfig("Qwen3 1.7B", 28, 2048, 6144, 16, 8, 128, 151936, tied_embeddings=True, qk_norm=True),
+    "Qwen3-1.7B": ModelConfig("Qwen3 1.7B", 28, 2048, 6144, 16, 8, 128, 151936, qk_norm=True, tied_embeddings=True),
     "Qwen3-30B-A3B": ModelConfig("Qwen3 30B-A3B", 48, 2048, 768, 32, 4, 128, 151936, qk_norm=True),
     "Mixtral-8x7B": ModelConfig("Mixtral 8x7B", 32, 4096, 14336, 32, 8, 128, 32000),
 }

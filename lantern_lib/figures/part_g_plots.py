@@ -198,7 +198,8 @@ def samples_over_jitter(
     Parameters
     ----------
     signals : sequence of (str, str, float)
-        A word that labels its curve, the words of the readout, and its size, the largest first; three at most [seconds].
+        A word that labels its curve, the words of the readout, and its size; three at most, the largest first
+        [seconds].
     jitter_ms : float
         Where the ring stands first, one of :data:`JITTERS` [ms].
     error : float
@@ -359,7 +360,10 @@ def standby_sweep(plan: capacity.Plan, *, cold_start_seconds: int) -> alt.VConca
             held, {"title": "refused", "scale": scale, "axis": alt.Axis(values=[10, 100, 1000, 10_000], format=",")}
         ),
         *(
-            label(base, f"{key[1:]} held", "start", key, role, COLD_STARTS[-1], dy=-8 if key == "h0" else 17)
+            # Between the first two lines there is no room for a word: the second is named under its low end.
+            label(base, f"{key[1:]} held", "start", key, role, COLD_STARTS[0], dy=17, align="left")
+            if key == "h1"
+            else label(base, f"{key[1:]} held", "start", key, role, COLD_STARTS[-1])
             for key, role in held
         ),
         *(knob(here, key, first=False) for key, _ in held),
