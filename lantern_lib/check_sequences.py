@@ -108,7 +108,7 @@ def not_numbers(got: object) -> str:
     if shape is not None and len(shape) != 1:
         return f"got an array of shape {shape}; expected a list of numbers."
     if shape is None and not isinstance(got, (list, tuple, range)):
-        return f"got {shown(got)}, a {type(got).__name__}; expected a list of numbers."
+        return f"got {shown(got)} of type {type(got).__name__}; expected a list of numbers."
     values = list(got)  # type: ignore[call-overload]
     for index, value in enumerate(values):
         if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(float(value)):

@@ -243,7 +243,8 @@ class Task:
         {'real': [0.0, 3.0], 'imag': [2.0, 1.0]}
         """
         if not isinstance(got, (list, tuple)):
-            raise CheckFailed(f"{self._title()}, {name}: got {shown(got)}, expected a list or a tuple of records.")
+            wanted = "expected a list or a tuple of records. Does the function return what its docstring says?"
+            raise CheckFailed(f"{self._title()}, {name}: got {shown(got)}, {wanted}")
         for record in got:
             missing = [field for field in fields if not hasattr(record, field)]
             if missing:
