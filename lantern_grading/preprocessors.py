@@ -31,10 +31,12 @@ class NamedStubs(preprocessors.ClearSolutions):
 
 
 def _named(source: str, task: str) -> str:
-    lines, function = [], ""
+    lines, function, owner = [], "", ""
     for line in source.split("\n"):
+        if heading := re.match(r"(?:class|def) (\w+)", line):
+            owner = f"{heading[1]}." if line.startswith("class") else ""
         definition = re.match(r"\s*def (\w+)", line)
-        function = definition[1] if definition else function
+        function = owner + definition[1] if definition else function
         lines.append(line.replace("NotImplementedError()", f'NotImplementedError("{task}: {function}")'))
     return "\n".join(lines)
 

@@ -16,6 +16,7 @@ _FACTORS: tuple[tuple[float, str], ...] = (
     (1e9 / 2**30, "That is the factor between GB and GiB: keep every quantity in bytes."),
     (1000.0, "You are off by a factor of 1,000: return base units, not a prefixed one."),
     (1 / 1000, "You are off by a factor of 1,000: return base units, not a prefixed one."),
+    (100.0, "You are off by a factor of 100: a share lies between 0 and 1, not in percent."),
     (8.0, "You are off by a factor of 8: bits or bytes, query heads or key-value heads?"),
     (1 / 8, "You are off by a factor of 8: bits or bytes, query heads or key-value heads?"),
     (2.0, "You are off by a factor of 2: what did you count twice?"),

@@ -17,7 +17,9 @@ from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequenc
 from numbers import Integral, Real
 from typing import Any
 
+from lantern_lib.check_sequences import not_numbers, sequence_problem
 from lantern_lib.check_text import shown, shown_call, shown_pair, slip
+from lantern_lib.check_time import TimeUp, time_limit
 from lantern_lib.labs import leans_on, stand_ins
 
 
@@ -63,7 +65,7 @@ class Task:
         Parameters
         ----------
         name : str
-            The function's name [text].
+            The function's name, or ``"Class.method"`` with the object as first argument [text].
         *args, **kwargs
             Its arguments.
         hint : str
@@ -145,6 +147,111 @@ class Task:
                 f"{self._title()}, {quantity}: got {got!r}, expected the whole number {expected}. A count is an int."
             )
 
+    def compare_sequence(
+        self,
+        quantity: str,
+        got: Any,
+        expected: Sequence[float],
+        unit: str = "",
+        *,
+        slips: Sequence[tuple[Sequence[float], str]] = (),
+        rel: float = 1e-9,
+    ) -> None:
+        """Fail unless two sequences of numbers agree: with the first difference, and the slip behind all of them.
+
+        Parameters
+        ----------
+        quantity : str
+            What is compared, in words [text].
+        got : Any
+            The student's list, tuple or one-dimensional array [`unit`].
+        expected : sequence of float
+            The right values [`unit`].
+        unit : str
+            Unit of both [text].
+        slips : sequence of (sequence of float, str)
+            What each misconception gives, and the sentence that says so.
+        rel : float
+            Allowed relative difference of each value [ratio].
+
+        Raises
+        ------
+        CheckFailed
+            If they do not agree.
+
+        Examples
+        --------
+        >>> Task(4, {}).compare_sequence("steps", [4, 9], [4, 8], slips=[([4, 9], "One too late.")])
+        Traceback (most recent call last):
+        ...
+        lantern_lib.checks.CheckFailed: Task 4, steps: value 2 of 2 is 9, expected 8. One too late.
+        """
+        problem = not_numbers(got) or sequence_problem(list(got), list(expected), unit, slips, rel)
+        if problem:
+            raise CheckFailed(f"{self._title()}, {quantity}: {problem}")
+
+    def compare_truth(self, quantity: str, got: Any, expected: bool, why: str = "") -> None:
+        """Fail unless a yes-or-no answer is the right one.
+
+        Parameters
+        ----------
+        quantity : str
+            What is asked, in words [text].
+        got : Any
+            The student's answer, True or False.
+        expected : bool
+            The right one.
+        why : str
+            What to say if it is wrong [text].
+
+        Raises
+        ------
+        CheckFailed
+            If it is the other one, or neither.
+        """
+        # numpy's own truth values are no bool, and as good.
+        if not isinstance(got, bool) and type(got).__name__ not in ("bool_", "bool"):
+            raise CheckFailed(f"{self._title()}, {quantity}: got {shown(got)}, expected True or False.")
+        if bool(got) != expected:
+            raise CheckFailed(f"{self._title()}, {quantity}: got {bool(got)}, expected {expected}. {why}".strip())
+
+    def columns(self, name: str, got: Any, fields: Sequence[str]) -> dict[str, list[Any]]:
+        """Take the fields out of a list of records, sorted by the first of them.
+
+        Parameters
+        ----------
+        name : str
+            Where the records come from, in words [text].
+        got : Any
+            The student's list or tuple of records.
+        fields : sequence of str
+            Attributes that each must have [text].
+
+        Returns
+        -------
+        dict of str to list
+            The values, by field.
+
+        Raises
+        ------
+        CheckFailed
+            If it is no list, or a record has no such field.
+
+        Examples
+        --------
+        >>> Task(1, {}).columns("numbers", [3 + 1j, 2j], ["real", "imag"])
+        {'real': [0.0, 3.0], 'imag': [2.0, 1.0]}
+        """
+        if not isinstance(got, (list, tuple)):
+            wanted = "expected a list or a tuple of records. Does the function return what its docstring says?"
+            raise CheckFailed(f"{self._title()}, {name}: got {shown(got)}, {wanted}")
+        for record in got:
+            missing = [field for field in fields if not hasattr(record, field)]
+            if missing:
+                raise CheckFailed(f"{self._title()}, {name}: {shown(record)} has no field {missing[0]}.")
+        rows = sorted(([getattr(record, field) for field in fields] for record in got), key=lambda row: row[0])
+        return {field: [row[index] for row in rows] for index, field in enumerate(fields)}
+
     def has_entries(self, name: str, got: Any, entries: Sequence[str]) -> None:
         """Fail unless a returned value is a dict with exactly these entries.
 
@@ -171,8 +278,17 @@ class Task:
                 listed = ", ".join(sorted(repr(key) for key in keys))
                 raise CheckFailed(f"{self._title()}: the dict of {name} {problem} entry {listed}.")
 
-    def refuses(self, name: str, *args: Any, field: str, values: Sequence[Any], says: str = "", **others: Any) -> None:
-        """Fail unless the function raises a ValueError that names what is wrong, for each bad value.
+    def refuses(
+        self,
+        name: str,
+        *args: Any,
+        field: str,
+        values: Sequence[Any],
+        says: str = "",
+        error: type[Exception] = ValueError,
+        **others: Any,
+    ) -> None:
+        """Fail unless the function raises an error that names what is wrong, for each bad value.
 
         Parameters
         ----------
@@ -186,6 +302,8 @@ class Task:
             Bad values to try.
         says : str
             What the message must contain instead of field and value [text].
+        error : type
+            The error it must raise.
 
         Raises
         ------
@@ -196,18 +314,19 @@ class Task:
         for value in values:
             given = {field: value, **others}
             call = f"{self._title()}: {shown_call(name, args, given)}"
-            wanted = f"expected a ValueError that names {says or f'{field} and the value'}"
+            article = "an" if error.__name__[0] in "AEIOU" else "a"
+            wanted = f"expected {article} {error.__name__} that names {says or f'{field} and the value'}"
             try:
                 got = self._run(name, args, given)
-            except ValueError as error:
-                message = str(error)
+            except error as raised:
+                message = str(raised)
                 named = says in message if says else field in message and str(value) in message
                 if not named:
-                    raise CheckFailed(f"{call} raised ValueError({message!r}), {wanted}.") from None
+                    raise CheckFailed(f"{call} raised {type(raised).__name__}({message!r}), {wanted}.") from None
             except CheckFailed:
                 raise
-            except Exception as error:
-                raise CheckFailed(f"{call} raised {type(error).__name__}: {error}; {wanted}.") from None
+            except Exception as other:
+                raise CheckFailed(f"{call} raised {type(other).__name__}: {other}; {wanted}.") from None
             else:
                 raise CheckFailed(f"{call} returned {shown(got)}, {wanted}.")
 
@@ -231,6 +350,30 @@ class Task:
             for name in names:
                 self._names.pop(name, None)
             self._names.update(before)
+
+    @contextlib.contextmanager
+    def ends_within(self, seconds: float, hint: str) -> Iterator[None]:
+        """Stop what the tests call when it does not come to an end.
+
+        Parameters
+        ----------
+        seconds : float
+            Processor time that is far more than enough [seconds].
+        hint : str
+            What probably keeps it going [text].
+
+        Raises
+        ------
+        CheckFailed
+            If the time is up.
+        """
+        try:
+            with time_limit(seconds):
+                yield
+        except TimeUp:
+            raise CheckFailed(
+                f"{self._title()}: no answer after {seconds:g} seconds, so it was stopped. {hint}"
+            ) from None
 
     def own_work(self, *names: str) -> None:
         """Fail if a function leans on a library module that holds the answer.
@@ -262,7 +405,9 @@ class Task:
         return f"Task {self.number}"
 
     def _function(self, name: str) -> Callable[..., Any]:
-        function = self._names.get(name)
+        function: Any = self._names
+        for part in name.split("."):
+            function = function.get(part) if function is self._names else getattr(function, part, None)
         if not callable(function):
             raise CheckFailed(
                 f"{self._title()}: there is no function {name}. Run its cell first; if that cell fails, mend it first."
@@ -282,7 +427,7 @@ class Task:
                 raise NotWritten(f"{self._title()}: {name} is not written yet.") from None
 
     def _line_of(self, name: str, error: BaseException) -> str:
-        code = getattr(self._names.get(name), "__code__", None)
+        code = getattr(self._function(name), "__code__", None)
         frames = traceback.extract_tb(error.__traceback__)
         lines = [frame.line for frame in frames if code is not None and frame.filename == code.co_filename]
         return f" It happened in your line: {lines[-1]}" if lines and lines[-1] else ""

@@ -46,6 +46,7 @@ def test_a_value_no_slip_explains_gets_no_sentence():
         (2**30 / 1e9, "between GiB and GB"),
         (1e9 / 2**30, "between GB and GiB"),
         (1e3, "1,000"),
+        (100, "not in percent"),
         (0.5, "pairs"),
         (8, "query heads"),
     ],
@@ -289,3 +290,98 @@ def test_stand_ins_agree_with_published_totals():
 def test_what_cannot_be_given_is_refused(call, words):
     with pytest.raises(ValueError, match=words):
         call()
+
+
+@pytest.mark.parametrize(
+    ("got", "words"),
+    [
+        ([4, 9], "value 2 of 2 is 9, expected 8 steps. One too late."),
+        ([4, 7], "value 2 of 2 is 7, expected 8 steps."),
+        ([4], "got 1 value, expected 2."),
+        ([8, 4], "The values are right, their order is not."),
+        ([5, 9], "Every value is 1 too large."),
+        ([4000, 8000], "off by a factor of 1,000"),
+        (None, "return its result"),
+        (12, "12 of type int; expected a list of numbers"),
+        ([4, None], "value 2 of 2 is None"),
+        ([4, True], "value 2 of 2 is True"),
+        ([4, float("nan")], "value 2 of 2 is nan"),
+        (np.array([[4, 8]]), "an array of shape (1, 2)"),
+    ],
+)
+def test_a_sequence_that_is_not_right_is_told_why(got, words):
+    check = task().compare_sequence
+    assert words in message(check, "ends", got, [4, 8], "steps", slips=[([4, 9], "One too late."), ([4, 8], "no")])
+
+
+@pytest.mark.parametrize("got", [[4, 8], (4, 8.0), np.array([4, 8]), range(4, 9, 4)])
+def test_equal_sequences_of_any_kind_pass(got):
+    task().compare_sequence("ends", got, [4, 8])
+
+
+@pytest.mark.parametrize(("got", "words"), [(False, "got False, expected True. Why."), (1, "expected True or False")])
+def test_a_wrong_truth_value_is_told_why(got, words):
+    task().compare_truth("fits", np.bool_(True), True)
+    assert words in message(task().compare_truth, "fits", got, True, "Why.")
+
+
+def test_columns_are_sorted_and_what_is_no_record_is_said_so():
+    assert task().columns("z", [2 + 1j, 1j], ["real", "imag"]) == {"real": [0.0, 2.0], "imag": [1.0, 1.0]}
+    assert "None has no field real" in message(task().columns, "z", [None], ["real"])
+    assert "expected a list" in message(task().columns, "z", None, ["real"])
+
+
+class Box:
+    def __init__(self, size):
+        self.size = size
+
+    def put(self, count):
+        raise NotImplementedError("Task 4: Box.put")
+
+    def take(self, count):
+        if count > self.size:
+            raise KeyError(f"count {count}")
+        return 1 / (count - 1)
+
+
+def test_methods_are_called_by_their_dotted_name():
+    check = Task(4, {"Box": Box})
+    box = check.call("Box", 3)
+    assert check.call("Box.take", box, 3) == 0.5
+    assert "Task 4: Box.put is not written yet" in message(check.call, "Box.put", box, 1)
+    assert "there is no function Box.lose" in message(check.call, "Box.lose", box)
+    assert "your line: return 1 / (count - 1)" in message(check.call, "Box.take", box, 1)
+
+
+def test_a_refusal_may_be_another_error():
+    check = Task(4, {"Box": Box})
+    check.refuses("Box.take", Box(3), field="count", values=[4], error=KeyError)
+    text = message(check.refuses, "Box.take", Box(3), field="count", values=[1], error=KeyError)
+    assert "raised ZeroDivisionError" in text
+    assert "expected a KeyError that names count" in text
+
+
+def test_a_loop_that_does_not_end_is_stopped():
+    def forever():
+        while True:
+            pass
+
+    def run():
+        with task(f=forever).ends_within(0.2, "Is the queue ever empty?"):
+            task(f=forever).call("f")
+
+    assert message(run) == "Task 4: no answer after 0.2 seconds, so it was stopped. Is the queue ever empty?"
+    with task(f=len).ends_within(0.2, "no"):
+        assert task(f=len).call("f", "four") == 4
+
+
+def test_stand_ins_of_week_2_count_final_lengths():
+    class Request:
+        def __init__(self, prompt_len, output_len):
+            self.prompt_len, self.output_len, self.arrival_step = prompt_len, output_len, 0
+
+    right, pair = labs.stand_ins(2), [Request(4, 4), Request(4, 4)]
+    assert right["projected_tokens"](pair[0]) == 8
+    assert [right["never_fits"](pair[0], capacity) for capacity in (8, 7)] == [False, True]
+    fits = [right["may_enter"](pair[0], pair[1:], slots, tokens) for slots, tokens in ((2, 16), (2, 15), (1, 16))]
+    assert fits == [True, False, False]

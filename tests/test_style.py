@@ -60,6 +60,8 @@ LAYERS = [
     "figures",
     "labs",
     "check_text",
+    "check_sequences",
+    "check_time",
     "checks",
 ]
 MODULES = [m.name for m in pkgutil.iter_modules([str(LIBRARY)])]
