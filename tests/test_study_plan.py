@@ -19,8 +19,6 @@ LIST = G1.split(":::{div} lt-lookup lt-terms")[1].split("\n:::\n")[0]
 ENTRIES = re.findall(r"^(\d+) (.+)\n: (.+)\n: (.+)\n: (.+)$", LIST, re.M)
 PAGES = tuple(sorted((BOOK / "g").glob("*.md")))
 
-# Parts of the library that pages of this part name and that are not written yet. One that is there must not stand here.
-PENDING = {"autoscale", "cold_start", "rollout"}
 # What the notes have one row for, by words that its entry must hold.
 IDEAS = (
     *("prefill", "flops", "roofline", "kv cache", "gqa", "flashattention", "continuous batching", "pagedattention"),
@@ -69,8 +67,7 @@ def test_an_idea_has_a_page_a_name_in_the_library_a_lab_or_none_and_terms(idea: 
     assert search.count('"') >= 2
     assert lab == "the simulator" or re.fullmatch(r"no lab|labs? [1-8]( and [1-8])?", lab)
     for name in named(names):
-        if name.split(".")[0] not in PENDING:
-            assert resolve(name) is not None
+        assert resolve(name) is not None
 
 
 @pytest.mark.parametrize("path", PAGES, ids=[path.stem for path in PAGES])
@@ -79,11 +76,7 @@ def test_a_page_names_only_what_the_library_has(path: Path) -> None:
         if name.split(".")[0] in modules():
             assert resolve(name) is not None, name
         else:
-            assert name == "lantern_lib" or name.split(".")[0] in PENDING or resolve(name), name
-
-
-def test_a_part_of_the_library_that_is_written_is_not_called_pending() -> None:
-    assert sorted(PENDING & modules()) == []
+            assert name == "lantern_lib" or resolve(name), name
 
 
 @pytest.mark.parametrize("path", PAGES, ids=[path.stem for path in PAGES])
