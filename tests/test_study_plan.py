@@ -81,7 +81,7 @@ def test_a_page_names_only_what_the_library_has(path: Path) -> None:
 
 @pytest.mark.parametrize("path", PAGES, ids=[path.stem for path in PAGES])
 def test_every_page_that_is_there_is_linked(path: Path) -> None:
-    """A section named without a link, like D2, must be one whose page is not written yet; what a page needs stands plain."""
+    """A section is named with a link, but for the line that says what a page needs."""
     text = path.read_text(encoding="utf-8")
     for known in (
         r"(?s)```.*?```",
