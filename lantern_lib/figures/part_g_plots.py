@@ -289,6 +289,13 @@ def _standby_rows(plan: capacity.Plan) -> list[dict[str, Any]]:
     return rows
 
 
+def _lines(base: alt.Chart, keys: Sequence[tuple[str, Role]], y: dict[str, Any]) -> list[alt.Chart]:
+    return [
+        base.mark_line(stroke=role.light, strokeDash=list(role.dash), strokeWidth=2).encode(y=alt.Y(f"{key}:Q", **y))
+        for key, role in keys
+    ]
+
+
 def standby_sweep(plan: capacity.Plan, *, cold_start_seconds: int) -> alt.VConcatChart:
     """Plot what a second region has to hold, and what it refuses, over its cold start.
 
@@ -327,14 +334,6 @@ def standby_sweep(plan: capacity.Plan, *, cold_start_seconds: int) -> alt.VConca
     base = rows_chart(rows).encode(x=x)
     here = base.transform_filter(grip)
 
-    def lines(keys: Sequence[tuple[str, Role]], y: dict[str, Any]) -> list[alt.Chart]:
-        return [
-            base.mark_line(stroke=role.light, strokeDash=list(role.dash), strokeWidth=2).encode(
-                y=alt.Y(f"{key}:Q", **y)
-            )
-            for key, role in keys
-        ]
-
     demand = plan.demand.replicas
     waits = [(f"w{patience}", role) for patience, role in _WAITS]
     held = [(f"h{count}", role) for count, role in _HELD if count < demand]
@@ -344,7 +343,7 @@ def standby_sweep(plan: capacity.Plan, *, cold_start_seconds: int) -> alt.VConca
         "axis": alt.Axis(values=list(range(math.ceil(demand) + 1)), format="d"),
     }
     top = alt.layer(
-        *lines(waits, hold),
+        *_lines(base, waits, hold),
         *(
             label(base, f"{patience} s", "start", f"w{patience}", role, at, dx=-8)
             for (patience, role), at in zip(_WAITS, (20, 90, 240), strict=True)
@@ -356,8 +355,10 @@ def standby_sweep(plan: capacity.Plan, *, cold_start_seconds: int) -> alt.VConca
     most = plan.demand.traffic.arrival_rate * COLD_STARTS[-1]
     scale = alt.Scale(type="log", domain=[4, most * 40], nice=False)
     bottom = alt.layer(
-        *lines(
-            held, {"title": "refused", "scale": scale, "axis": alt.Axis(values=[10, 100, 1000, 10_000], format=",")}
+        *_lines(
+            base,
+            held,
+            {"title": "refused", "scale": scale, "axis": alt.Axis(values=[10, 100, 1000, 10_000], format=",")},
         ),
         *(
             # Between the first two lines there is no room for a word: the second is named under its low end.
