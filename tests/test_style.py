@@ -49,6 +49,7 @@ LAYERS = [
     "prompt_cache",
     "pricing",
     "simulator",
+    "studies",
     "claims",
     "figures",
     "labs",
