@@ -75,7 +75,7 @@ def timeline(workload: Workload | None = None, config: EngineConfig = TOY) -> Di
 
     Examples
     --------
-    >>> "70 steps" in timeline().description
+    >>> "60 steps" in timeline().description
     True
     """
     work = toy_workload() if workload is None else workload

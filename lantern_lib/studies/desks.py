@@ -87,8 +87,8 @@ def draw_session(agents: Mapping[str, Any], generator: np.random.Generator, star
     >>> names = ("turns", "first_prompt_len", "growth", "new_tokens", "output_len", "gap_seconds")
     >>> known = {name: flat for name in names} | {"longest_gap_seconds": 50.0}
     >>> session = draw_session(known, np.random.default_rng(1))
-    >>> len(session.calls), session.calls[1]
-    (50, Call(prompt_len=100, output_len=50, gap_seconds=50.0, reused_len=50))
+    >>> len(session.calls), session.calls[1].prompt_len, session.calls[1].reused_len
+    (50, 100, 50)
     """
     turns = round(float(drawn(agents["turns"], generator.random(1))[0]))
     changes = generator.random(turns)
