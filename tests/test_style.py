@@ -56,6 +56,7 @@ LAYERS = [
     "prompt_cache",
     "pricing",
     "simulator",
+    "studies",
     "claims",
     "figures",
     "labs",

@@ -1,0 +1,1 @@
+"""Sweeps over the simulator whose results the book shows."""
