@@ -33,10 +33,10 @@ def _drafts(count: int) -> str:
 def _dashed(rows: list[dict[str, Any]], y: alt.Y, dy: int) -> list[alt.Chart]:
     base = rows_chart(rows)
     rule = base.mark_rule(stroke=CONTROL.light, strokeDash=list(CONTROL.dash), strokeWidth=1.5)
-    words = base.mark_text(align="left", dx=6, dy=dy, fontSize=12, fontWeight=600, fill=CONTROL.light)
+    words = base.mark_text(align="right", dx=-4, dy=dy, fontSize=12, fontWeight=600, fill=CONTROL.light)
     return [
         rule.encode(x=alt.value(0), x2=alt.value("width"), y=y),
-        words.encode(x=alt.value(0), y=y, text="name:N"),
+        words.encode(x=alt.value("width"), y=y, text="name:N"),
     ]
 
 
@@ -69,6 +69,34 @@ def _knee_rows(grid: Mapping[str, Any]) -> list[dict[str, Any]]:
                 }
             )
     return rows
+
+
+def _knee_panels(
+    base: alt.Chart,
+    here: alt.Chart,
+    before: alt.Chart,
+    limits: list[list[alt.Chart]],
+    axes: tuple[dict[str, Any], dict[str, Any]],
+    grip: alt.Parameter,
+) -> tuple[alt.LayerChart, alt.LayerChart]:
+    wait, pace = axes
+    top = alt.layer(
+        *limits[0],
+        before.encode(y=alt.Y("ttft:Q", **wait)),
+        base.mark_line(stroke=USER.light).encode(y=alt.Y("ttft:Q", **wait)),
+        knob(here, "ttft"),
+        readout(here, "ttft", "ttft_text", 16),
+        readout(here, "verdict", "verdict", 36),
+        grips(base, 220, grip),
+    ).properties(width=WIDTH, height=220)
+    bottom = alt.layer(
+        *limits[1],
+        before.encode(y=alt.Y("tpot:Q", **pace)),
+        base.mark_line(stroke=MEMORY.light).encode(y=alt.Y("tpot:Q", **pace)),
+        knob(here, "tpot", first=False),
+        readout(here, "tpot", "tpot_text", 16),
+    ).properties(width=WIDTH, height=170)
+    return top, bottom
 
 
 def knee(
@@ -133,24 +161,9 @@ def knee(
     }
     limits = [
         _dashed([{"at": PROMISE.ttft_seconds, "name": "promise: 2 s"}], alt.Y("at:Q", **wait), -8),
-        _dashed([{"at": 1e3 * (PROMISE.tpot_seconds or 0), "name": "promise: 50 ms"}], alt.Y("at:Q", **pace), -8),
+        _dashed([{"at": 1e3 * (PROMISE.tpot_seconds or 0), "name": "promise: 50 ms"}], alt.Y("at:Q", **pace), 12),
     ]
-    top = alt.layer(
-        *limits[0],
-        before.encode(y=alt.Y("ttft:Q", **wait)),
-        base.mark_line(stroke=USER.light).encode(y=alt.Y("ttft:Q", **wait)),
-        knob(here, "ttft"),
-        readout(here, "ttft", "ttft_text", 16),
-        readout(here, "verdict", "verdict", 36),
-        grips(base, 220, grip),
-    ).properties(width=WIDTH, height=220)
-    bottom = alt.layer(
-        *limits[1],
-        before.encode(y=alt.Y("tpot:Q", **pace)),
-        base.mark_line(stroke=MEMORY.light).encode(y=alt.Y("tpot:Q", **pace)),
-        knob(here, "tpot", first=False),
-        readout(here, "tpot", "tpot_text", 16),
-    ).properties(width=WIDTH, height=170)
+    top, bottom = _knee_panels(base, here, before, limits, (wait, pace), grip)
     options = {name: list(dict.fromkeys(row[name] for row in rows)) for name in first}
     names = {"chunk": "Prompts in steps of", "cap": "Batch cap", "hit": "Found in cache", "drafts": "Speculation"}
     return (
@@ -249,6 +262,16 @@ def _design_rows(sweep: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return rows
 
 
+def _legend(names: list[tuple[str, Role]]) -> list[alt.Chart]:
+    """Name curves in the lower left corner of a panel of 220 pixels, the last one on top."""
+    return [
+        rows_chart([{"name": words}])
+        .mark_text(align="left", fontSize=12.5, fontWeight=600, fill=role.light)
+        .encode(x=alt.value(14), y=alt.value(204 - 19 * number), text="name:N")
+        for number, (words, role) in enumerate(names)
+    ]
+
+
 def designs(sweep: Sequence[Mapping[str, Any]], *, prompt_len: int, pace_ms: int = 50) -> alt.VConcatChart:
     """Plot what a fleet of eight can serve as promised, over the prompt length, for each design.
 
@@ -294,24 +317,18 @@ def designs(sweep: Sequence[Mapping[str, Any]], *, prompt_len: int, pace_ms: int
         "scale": alt.Scale(domain=[0, 170], nice=False),
         "axis": alt.Axis(values=[0, 25, 50, 75, 100, 125]),
     }
-    curves: tuple[tuple[str, str, Role, int], ...] = (
-        ("own", "steps of their own", ARITHMETIC, 16),
-        ("small", "chunks, step of 512", USER, -10),
-        ("pools", "two pools", CONTROL, -10),
+    curves: tuple[tuple[str, str, Role], ...] = (
+        ("own", "steps of their own", ARITHMETIC),
+        ("small", "chunks, step of 512", USER),
+        ("pools", "two pools", CONTROL),
     )
     lines = [
-        base.mark_line(stroke=r.light, strokeDash=list(r.dash)).encode(y=alt.Y(f"{f}:Q", **y)) for f, _, r, _ in curves
+        base.mark_line(stroke=r.light, strokeDash=list(r.dash)).encode(y=alt.Y(f"{f}:Q", **y)) for f, _, r in curves
     ]
-    legend = rows_chart([{"name": words, "y": 200 - 19 * n} for n, (_, words, _, _) in enumerate(curves)])
-    words = [
-        legend.transform_filter(f"datum.name == '{name}'")
-        .mark_text(align="left", fontSize=12.5, fontWeight=600, fill=role.light)
-        .encode(x=alt.value(14), y=alt.value(204 - 19 * number), text="name:N")
-        for number, (_, name, role, _) in enumerate(curves)
-    ]
+    names = [(words, role) for _, words, role in curves]
     top = alt.layer(
         *lines,
-        *words,
+        *_legend(names),
         *(knob(here, field, first=not number) for number, (field, *_) in enumerate(curves)),
         readout(here, "rate", "rate_text", 16),
         readout(here, "cost", "cost_text", 36),
@@ -338,6 +355,24 @@ def designs(sweep: Sequence[Mapping[str, Any]], *, prompt_len: int, pace_ms: int
             usermeta={"lantern": {"stops": {"ring": [f"{length:,}" for length in lengths]}}},
         )
     )
+
+
+def _agent_rows(sweep: Sequence[Mapping[str, Any]], seeds: list[int], counts: list[int]) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = []
+    for number, seed in enumerate(seeds, 1):
+        for stop, count in enumerate(counts):
+            each = {r["cache"]: r for r in sweep if r["seed"] == seed and r["agents"] == count}
+            row: dict[str, Any] = {"draw": f"draw {number}", "stop": stop, "agents": count}
+            for cache, one in each.items():
+                row |= {cache: one["calls"], f"{cache}_wait": max(0.1, one["ttft95"])}
+            shown = [f"{each[cache]['calls']:.0f}" for cache in CACHES]
+            row["calls_text"] = f"calls an hour: {shown[0]}, {shown[1]}, {shown[2]}"
+            row["found_text"] = (
+                f"found: {100 * each['pool']['found']:.0f}% GPU, {100 * each['host']['found']:.0f}% with host"
+            )
+            row["wait_text"] = f"slowest 5% wait {each['pool']['ttft95']:,.0f} or {each['host']['ttft95']:,.0f} s"
+            rows.append(row)
+    return rows
 
 
 def agents(sweep: Sequence[Mapping[str, Any]], *, num_agents: int, draw: int = 0) -> alt.VConcatChart:
@@ -369,20 +404,7 @@ def agents(sweep: Sequence[Mapping[str, Any]], *, num_agents: int, draw: int = 0
     2
     """
     seeds, counts = sorted({row["seed"] for row in sweep}), sorted({row["agents"] for row in sweep})
-    rows: list[dict[str, Any]] = []
-    for number, seed in enumerate(seeds, 1):
-        for stop, count in enumerate(counts):
-            each = {r["cache"]: r for r in sweep if r["seed"] == seed and r["agents"] == count}
-            row: dict[str, Any] = {"draw": f"draw {number}", "stop": stop, "agents": count}
-            for cache, one in each.items():
-                row |= {cache: one["calls"], f"{cache}_wait": max(0.1, one["ttft95"])}
-            shown = [f"{each[cache]['calls']:.0f}" for cache in CACHES]
-            row["calls_text"] = f"calls an hour: {shown[0]}, {shown[1]}, {shown[2]}"
-            row["found_text"] = (
-                f"found: {100 * each['pool']['found']:.0f}% GPU, {100 * each['host']['found']:.0f}% with host"
-            )
-            row["wait_text"] = f"slowest 5% wait {each['pool']['ttft95']:,.0f} or {each['host']['ttft95']:,.0f} s"
-            rows.append(row)
+    rows = _agent_rows(sweep, seeds, counts)
     grip = ring("Agents", "num_agents", num_agents, counts)
     x = alt.X(
         "agents:Q",
@@ -409,8 +431,10 @@ def agents(sweep: Sequence[Mapping[str, Any]], *, num_agents: int, draw: int = 0
     top = alt.layer(
         *lines("", calls),
         *(
-            label(base, CACHES[name], "agents", name, role, 32, align="right", dx=-6, dy=dy)
-            for (name, role), dy in zip(roles.items(), (16, -12, -12), strict=True)
+            label(base, CACHES[name], "agents", name, role, at, align="right", dx=dx, dy=dy)
+            for (name, role), (at, dx, dy) in zip(
+                roles.items(), ((48, 0, 16), (48, 0, -12), (32, -6, -12)), strict=True
+            )
         ),
         *(knob(here, name, first=not number) for number, name in enumerate(("host", "pool", "none"))),
         readout(here, "calls", "calls_text", 16),
