@@ -148,3 +148,12 @@ def test_course_has_no_bare_number() -> None:
     assert pages, "the table of contents names no page"
     found = [finding for page in pages for finding in bare_numbers(page, project.markdown)]
     assert not found, "\n".join(f"{project.show(f.path)}:{f.line}: {f.text}" for f in found)
+
+
+def test_no_title_of_a_fold_holds_a_claim() -> None:
+    """A claim is a button, and so is the title: one inside the other cannot be reached by keyboard."""
+    pages = sorted((ROOT / "book").rglob("*.md"))
+    titles = [(page, line) for page in pages for line in page.read_text(encoding="utf-8").splitlines()]
+    folds = [(page.name, line) for page, line in titles if line.lstrip(":").startswith("{dropdown}")]
+    assert len(folds) > 100
+    assert [each for each in folds if "{claim}" in each[1] or "{fact}" in each[1]] == []
