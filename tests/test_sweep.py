@@ -258,6 +258,24 @@ def test_other_code_does_not_continue_a_file(swept: Any, tmp_path: Path) -> None
     assert report.num_skipped == 1
 
 
+@pytest.mark.parametrize("name", ["out.csv", "out.parquet"])
+def test_other_names_do_not_continue_a_file(name: str, swept: Any, tmp_path: Path, parquet: None) -> None:
+    """Found before anything is computed, also for values that a column of numbers does not hold."""
+    kinds = {"yes": True, "none": None, "text": "2.5", "list": [1, 2.5], "large": 2**60 + 1, "whole": 2.0}
+    points, path = [{"x": 1, **kinds}, {"x": 2, **kinds}], tmp_path / name
+    with ThreadPoolExecutor(1) as pool:
+
+        def go(points: Points) -> int:
+            return sweep(points, pool, path=path, function=swept.numbers, progress=False).num_computed
+
+        assert go(points[:1]) == 1
+        for other in ({**points[1], "more": 1}, {"x": 2}):
+            with pytest.raises(ValueError, match="point must have the names of those in the file"):
+                go([other])
+        assert go(points) == 1
+    assert read_sweep(path) == serially(swept.numbers, points)
+
+
 def test_a_worker_with_other_code_is_refused(swept: Any, tmp_path: Path) -> None:
     class Elsewhere(ThreadPoolExecutor):
         def submit(self, *_: Any, **__: Any) -> Future[Any]:

@@ -27,7 +27,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sized
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ProcessPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
-from numbers import Real
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
@@ -38,6 +37,8 @@ from lantern_lib.simulator.sweep_files import OWN_COLUMNS, CsvTable, Table, erro
 from lantern_lib.simulator.sweep_keys import Function, Point, code_version, library_version, point_key
 from lantern_lib.simulator.sweep_point import run_point
 from lantern_lib.units import require_int
+
+_NUMBERS = (int, float, np.bool_, np.integer, np.floating)
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ def _attempt(function: Function, point: Point) -> tuple[str, dict[str, float], s
     """Run on a worker: the worker's code version, and numbers or an error."""
     try:
         numbers = dict(function(point))
-        wrong = [name for name, value in numbers.items() if not isinstance(value, (Real, np.generic))]
+        wrong = [name for name, value in numbers.items() if not isinstance(value, _NUMBERS)]
         if wrong or not numbers:
             raise TypeError(f"results must be numbers by name, got {numbers!r}.")
         if taken := {*point, *OWN_COLUMNS} & set(numbers):
@@ -127,9 +128,11 @@ class _Sweep:
         self.done: set[int] = set()
         self.computed = self.skipped = self.failed = 0
         self.point_names: set[str] = set()
+        self.first_row: dict[str, Any] | None = None
 
     def find_done(self, retry: bool) -> None:
         """Learn which points the files hold; of each only a number is kept."""
+        self.first_row = next(self.results.rows(), None)
         for rows in (self.results, self.failures):
             for row in rows.rows(OWN_COLUMNS):
                 if row["version"] != self.version:
@@ -141,11 +144,19 @@ class _Sweep:
                     self.done.add(int(row["key"], 16))
 
     def key(self, point: Point) -> str:
-        self.point_names = self.point_names or set(point)
+        """Name a point. A file has one set of columns, so that a point with other names cannot be written to it."""
+        if not self.point_names:
+            self.point_names = set(point)
+            if (row := self.first_row) is not None:
+                named = {name: row[name] for name in point if name in row}
+                if set(named) != set(point) or point_key(named, self.version) != row["key"]:
+                    raise ValueError(
+                        f"point must have the names of those in the file, got {', '.join(point)}. Choose another."
+                    )
         if set(point) != self.point_names or self.point_names & set(OWN_COLUMNS):
             raise ValueError(
                 f"point must have the names {', '.join(sorted(self.point_names))} like the first, and neither key nor"
-                f" version; got {', '.join(point)}. A file has one set of columns."
+                f" version; got {', '.join(point)}."
             )
         return point_key(point, self.version)
 

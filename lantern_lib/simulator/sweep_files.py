@@ -164,7 +164,10 @@ class CsvTable:
 
 
 class ParquetTable:
-    """A folder of Parquet parts, and a journal of the rows that are in none of them yet. Numbers are doubles."""
+    """A folder of Parquet parts, and a journal of the rows that are in none of them yet.
+
+    Numbers are doubles, so that all parts agree; what a double does not hold is text.
+    """
 
     def __init__(self, path: Path) -> None:
         try:
@@ -211,7 +214,10 @@ class ParquetTable:
         self.journal.clear()
 
     def _column(self, values: list[Any]) -> Any:
-        if all(value is None or isinstance(value, (int, float)) for value in values):
+        kinds = {type(value) for value in values} - {type(None)}
+        if kinds == {bool}:
+            return self._arrow.array(values, self._arrow.bool_())
+        if kinds <= {int, float} and all(abs(value) <= 2**53 for value in values if isinstance(value, int)):
             return self._arrow.array(values, self._arrow.float64())
         return self._arrow.array([encode(value) for value in values], self._arrow.string())
 
