@@ -1,6 +1,6 @@
 """Measure, print tables, and write results.json beside this file.
 
-    python benchmarks [--quick]
+    python benchmarks [--quick | --sweeps]
 
 LANTERN_DATA names a folder with public traces, or with a folder ``traces`` of them: azure2023_conv.csv,
 azure2023_code.csv and mooncake_conversation.jsonl. Without it those rows are left out.
@@ -56,11 +56,8 @@ def traces() -> Path | None:
     return next((place for place in places if (place / TRACE).is_file()), None)
 
 
-def main() -> int:
-    """Run all benchmarks."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="leave out the million requests and write no file")
-    options = parser.parse_args()
+def measure_simulator(quick: bool) -> dict[str, Any]:
+    """Run the benchmarks of single simulations."""
     results: dict[str, Any] = {"machine": machine()}
     print("The simulator: requests per CPU second (the fastest of three runs)")
     simulator.heading()
@@ -72,15 +69,25 @@ def main() -> int:
         print(f"The public traces are left out: LANTERN_DATA names no folder with {TRACE}.")
     print("\nWhat a leap gains, by the length of answers")
     results["leaps"] = simulator.leaps()
-    if not options.quick:
+    if not quick:
         print("\nUp to a million requests")
         results["growth"] = simulator.growth()
+    return results
+
+
+def main() -> int:
+    """Run all benchmarks."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    choice = parser.add_mutually_exclusive_group()
+    choice.add_argument("--quick", action="store_true", help="leave out the million requests and write no file")
+    choice.add_argument("--sweeps", action="store_true", help="measure the sweeps again and keep the rest of the file")
+    options = parser.parse_args()
+    target = Path(__file__).parent / "results.json"
+    results = json.loads(target.read_text(encoding="utf-8")) if options.sweeps else measure_simulator(options.quick)
     print("\nSweeps: wall seconds")
     results["sweeps"] = sweeps.speed_up()
-    results["machine"]["load_after"] = [round(load, 2) for load in os.getloadavg()]
     if not options.quick:
-        text = json.dumps(results, indent=1) + "\n"
-        (Path(__file__).parent / "results.json").write_text(text, encoding="utf-8")
+        target.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
     return 0
 
 

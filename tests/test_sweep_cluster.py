@@ -36,7 +36,7 @@ def client(missing: Callable[[str], None], log: Path) -> Iterator[Any]:
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(SWEPT))
         patch.setenv("SWEPT_LOG", str(log))
-        options = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
+        options = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": "127.0.0.1:0"}
         with (
             LocalCluster(host="127.0.0.1", local_directory=str(log.parent), **options) as cluster,
             Client(cluster) as client,
