@@ -6,7 +6,7 @@ HTML := _build/html
 WEEK ?= week1
 
 .DEFAULT_GOAL := help
-.PHONY: help book serve test check unit execute whole lab release student grade format lock vendor clean
+.PHONY: help book serve test check unit execute whole bench lab release student grade format lock vendor clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -34,7 +34,7 @@ check: $(READY) ## style and types
 	@$(BIN)/mypy
 
 unit: $(READY) ## fast tests and doctests
-	@$(BIN)/pytest -q -n 2 -m "not book and not grading and not browser"
+	@$(BIN)/pytest -q -n 2 --dist loadgroup -m "not book and not grading and not browser"
 
 execute: $(READY) ## execute every page and every solution with papermill
 	@$(BIN)/python -m lantern_book execute --jobs 2
@@ -43,6 +43,9 @@ execute: $(READY) ## execute every page and every solution with papermill
 whole: $(READY) ## build the book clean, then its tests, the grading round and the browser
 	@$(BIN)/python -m lantern_book build --clean
 	@$(BIN)/pytest -q -n 2 --dist loadgroup -m "book or grading or browser"
+
+bench: $(READY) ## measure the simulator and its sweeps; LANTERN_DATA names the folder of public traces
+	@$(BIN)/python benchmarks
 
 lab: $(READY) ## open the labs in JupyterLab
 	@$(BIN)/jupyter lab --notebook-dir labs

@@ -1,31 +1,22 @@
-"""How fast the simulator is, in CPU seconds.
-
-    python benchmarks/simulator.py [--traces FOLDER] [--million] [--save OUT DATE MACHINE]
-
-FOLDER holds public traces under their own names: azure2023_conv.csv, azure2023_code.csv (TIMESTAMP, ContextTokens,
-GeneratedTokens) and mooncake_conversation.jsonl (timestamp, input_length, output_length, hash_ids).
-OUT is book/data/simulator_speed.json, whose numbers the book prints; DATE and MACHINE say when and on what they were
-measured. Each row is the fastest of three runs, since other programs only ever make one slower.
-"""
+"""How fast the simulator is, in CPU seconds."""
 
 from __future__ import annotations
 
-import argparse
-import csv
 import gc
-import json
 import math
 import resource
 import time
 from collections.abc import Callable
-from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from plain_loop import check, step_by_step
 
 from lantern_lib import A100, ModelConfig, Replica
 from lantern_lib.simulator import EngineConfig, Result, engine_for, simulate, simulate_by_steps
 from lantern_lib.workload import Exponential, Workload, poisson
+from lantern_lib.workload.traces import read_azure, read_mooncake
 
 LLAMA_8B = ModelConfig(
     "Llama 3.1 8B", 32, 4096, 14336, 32, 8, 128, 128256, source="config.json of meta-llama/Llama-3.1-8B"
@@ -35,13 +26,16 @@ MACHINE = Replica(A100)
 CHUNKED = {"prefill": "chunked", "token_budget": 2048, "admission": "blocks"}
 
 
-ROWS: list[dict[str, float | str]] = []
+#: Runs of each row; the fastest counts, since other programs only ever add.
+REPEATS = 3
+
+Row = dict[str, Any]
 
 
-def timed(run: Callable[[], Result], times: int = 3) -> tuple[Result, float]:
-    """Return a run's result and the CPU seconds of the fastest of some runs, without the collector's."""
+def timed(run: Callable[[], Any], repeats: int = REPEATS) -> tuple[Any, float]:
+    """Return a run's result and its CPU seconds, without the collector's."""
     best = math.inf
-    for _ in range(times):
+    for _ in range(repeats):
         gc.collect()
         begin = time.process_time()
         result = run()
@@ -49,29 +43,32 @@ def timed(run: Callable[[], Result], times: int = 3) -> tuple[Result, float]:
     return result, best
 
 
-def row(name: str, run: Callable[[], Result]) -> float:
-    """Print one line of the table; return requests per CPU second."""
-    result, seconds = timed(run)
-    rate = len(result) / seconds
-    events = result.num_events / len(result)
-    found = float(result.cached_len.sum() / result.prompt_len.sum())
-    ROWS.append(
-        {
-            "name": name,
-            "requests": len(result),
-            "cpu_seconds": float(f"{seconds:.3g}"),
-            "rate": float(f"{rate:.3g}"),
-            "events": float(f"{events:.3g}"),
-            "steps": float(f"{result.num_steps / len(result):.3g}"),
-            "found": float(f"{found:.3g}"),
-        }
-    )
+def heading() -> None:
+    """Print the names of the columns."""
     print(
-        f"{name:58s} {len(result):9,} {seconds:8.3f} {rate:11,.0f} {events:7.2f}"
-        f" {result.num_steps / len(result):8.2f} {int(result.num_preemptions.sum()):7,}"
-        f" {found:7.1%} {result.finished.mean():7.1%}"
+        f"{'setting':58s} {'requests':>9s} {'CPU s':>8s} {'requests/s':>11s} {'events':>7s} {'steps':>8s}"
+        f" {'preempt':>7s} {'cached':>7s} {'done':>7s}"
     )
-    return rate
+
+
+def row(name: str, run: Callable[[], Result]) -> Row:
+    """Measure one setting, print its line of the table and return it."""
+    result, seconds = timed(run)
+    count = len(result)
+    measured = {
+        "setting": name,
+        "requests": count,
+        "cpu_seconds": round(seconds, 4),
+        "requests_per_cpu_second": round(count / seconds),
+        "events_per_request": round(result.num_events / count, 2),
+        "steps_per_request": round(result.num_steps / count, 2),
+        "preemptions": int(result.num_preemptions.sum()),
+        "cached_share": round(float(result.cached_len.sum() / result.prompt_len.sum()), 4),
+        "finished_share": round(float(result.finished.mean()), 4),
+    }
+    name, count, *rest = measured.values()
+    print("{:58s} {:9,} {:8.3f} {:11,} {:7.2f} {:8.2f} {:7,} {:7.1%} {:7.1%}".format(name, count, *rest), flush=True)
+    return measured
 
 
 def standard(count: int, seed: int = 1) -> Workload:
@@ -96,102 +93,90 @@ def with_prefixes(work: Workload, block_size: int, seed: int = 2) -> Workload:
     )
 
 
-def read_azure(path: Path) -> Workload:
-    """Read a trace with a time stamp, a prompt length and an answer length in each line."""
-    with path.open(encoding="utf-8") as file:
-        lines = [line for line in csv.DictReader(file) if int(line["GeneratedTokens"]) and int(line["ContextTokens"])]
-    stamps = [datetime.fromisoformat(line["TIMESTAMP"][:26]).timestamp() for line in lines]
-    lengths = [[int(line[name]) for line in lines] for name in ("ContextTokens", "GeneratedTokens")]
-    order = np.argsort(stamps, kind="stable")
-    return Workload(np.array(stamps)[order] - min(stamps), *(np.array(column)[order] for column in lengths))
-
-
-def read_mooncake(path: Path) -> Workload:
-    """Read a trace whose prompts have named blocks of 512 tokens."""
-    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    return Workload(
-        np.array([line["timestamp"] for line in lines]) / 1000,
-        np.array([line["input_length"] for line in lines]),
-        np.array([max(1, line["output_length"]) for line in lines]),
-        block_size=512,
-        block_ids=np.concatenate([line["hash_ids"] for line in lines]),
-        block_starts=np.cumsum([0, *(len(line["hash_ids"]) for line in lines)]),
-    )
-
-
-def synthetic() -> None:
+def synthetic() -> list[Row]:
     """The rows that need no trace."""
     work = standard(20_000)
     plain = engine_for(LLAMA_8B, MACHINE, max_batch=128)
     vary = poisson(20_000, 3.0, 2000, Exponential(400), np.random.default_rng(3))
     full = poisson(20_000, 20.0, 2000, 400, np.random.default_rng(4))
-    leaps = row("plain, cap 128", lambda: simulate(work, plain))
-    row("plain, exponential answers", lambda: simulate(vary, plain))
-    row("plain, 20 requests/s (saturated)", lambda: simulate(full, plain))
-    row("plain settings, general engine", lambda: simulate(work, plain, on_event=lambda engine: None))
     chunked = engine_for(LLAMA_8B, MACHINE, max_batch=128, **CHUNKED)
-    row("chunked, blocks", lambda: simulate(work, chunked))
     small = EngineConfig(chunked.cost, max_batch=128, num_blocks=3000, **CHUNKED)  # type: ignore[arg-type]
-    row("chunked, blocks, small pool: preemption", lambda: simulate(work, small))
     shared = engine_for(LLAMA_8B, MACHINE, max_batch=128, prefix_cache=True, **CHUNKED)
-    row("chunked, blocks of 16, prefix cache", lambda: simulate(with_prefixes(work, 16), shared))
-    first = work.first(5_000)
-    steps = row("plain, one turn a step (reference)", lambda: simulate_by_steps(first, plain))
-    print(f"leaps over steps: {leaps / steps:.0f} times")
+    named = with_prefixes(work, 16)
+    return [
+        row("plain, cap 128", lambda: simulate(work, plain)),
+        row("plain, exponential answers", lambda: simulate(vary, plain)),
+        row("plain, 20 requests/s (saturated)", lambda: simulate(full, plain)),
+        row("plain settings, general engine", lambda: simulate(work, plain, on_event=lambda engine: None)),
+        row("chunked, blocks", lambda: simulate(work, chunked)),
+        row("chunked, blocks, small pool: preemption", lambda: simulate(work, small)),
+        row("chunked, blocks of 16, prefix cache", lambda: simulate(named, shared)),
+    ]
 
 
-def traces(folder: Path) -> None:
+def leaps() -> list[Row]:
+    """What leaping over steps gains: against the loop to read, and against a loop that only wants to be fast."""
+    plain = engine_for(LLAMA_8B, MACHINE, max_batch=128)
+    found = []
+    for output, rate in ((40, 10.0), (400, 3.0), (4000, 0.3), (40_000, 0.03)):
+        work = poisson(
+            max(100, 1_200_000 // output) if output > 400 else 3000, rate, 2000, output, np.random.default_rng(1)
+        )
+        result, leap = timed(lambda work=work: simulate(work, plain))  # type: ignore[misc]
+        check(work, plain, result)
+        _, tuned = timed(lambda work=work: step_by_step(work, plain))  # type: ignore[misc]
+        _, read = timed(lambda work=work: simulate_by_steps(work, plain), repeats=1)  # type: ignore[misc]
+        found.append(
+            {
+                "output_len": output,
+                "rate": rate,
+                "requests": len(work),
+                "steps_per_request": round(result.num_steps / len(work), 1),
+                "leap_cpu_seconds": round(leap, 4),
+                "tuned_loop_cpu_seconds": round(tuned, 4),
+                "reference_cpu_seconds": round(read, 4),
+                "tuned_over_leap": round(tuned / leap, 2),
+                "reference_over_leap": round(read / leap, 1),
+            }
+        )
+        print(
+            f"answers of {output:6,} tokens, {rate:5.2f} requests/s: {result.num_steps / len(work):7.1f} steps a"
+            f" request; CPU seconds: leap {leap:.4f}, tuned loop {tuned:.4f} ({tuned / leap:.1f} times), loop to read"
+            f" {read:.3f} ({read / leap:.0f} times)",
+            flush=True,
+        )
+    return found
+
+
+def traces(folder: Path) -> list[Row]:
     """Whole public traces on one machine, as they come."""
     config = engine_for(LLAMA_8B, MACHINE, max_batch=256, **CHUNKED)
+    found = []
     for name in ("azure2023_conv", "azure2023_code"):
-        work = read_azure(folder / f"{name}.csv")
-        row(f"{name}, chunked, blocks", lambda work=work: simulate(work, config))  # type: ignore[misc]
-    work = read_mooncake(folder / "mooncake_conversation.jsonl")
+        work = read_azure(folder / f"{name}.csv").workload
+        found.append(row(f"{name}, chunked, blocks", lambda work=work: simulate(work, config)))  # type: ignore[misc]
+    named = read_mooncake(folder / "mooncake_conversation.jsonl").workload
     cached = engine_for(LLAMA_8B, MACHINE, max_batch=256, block_size=512, prefix_cache=True, **CHUNKED)
-    row("mooncake_conversation, chunked, blocks, prefix cache", lambda: simulate(work, cached))
+    found.append(row("mooncake_conversation, chunked, blocks, prefix cache", lambda: simulate(named, cached)))
+    return found
 
 
-def growth() -> dict[str, float]:
+def growth() -> dict[str, Any]:
     """A million requests: time for each tenfold, and memory beside the columns."""
     plain = engine_for(LLAMA_8B, MACHINE, max_batch=128)
-    seconds, peaks = [], []
+    found = []
     for count in (10_000, 100_000, 1_000_000):
         work = standard(count)
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        result, spent = timed(lambda work=work: simulate(work, plain), 1)  # type: ignore[misc]
-        after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        seconds.append(spent)
-        peaks.append((after - before) / count * 1024)
+        result, spent = timed(lambda work=work: simulate(work, plain), repeats=1)  # type: ignore[misc]
+        grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / count * 1024
+        found.append({"requests": count, "cpu_seconds": round(spent, 4), "peak_bytes_per_request": round(grown)})
         print(
             f"{count:9,} requests: {spent:7.3f} CPU seconds, {count / spent:9,.0f} requests per second,"
-            f" peak memory grew by {peaks[-1]:.0f} bytes a request"
+            f" peak memory grew by {grown:.0f} bytes a request",
+            flush=True,
         )
         del result
-    exponent = math.log(seconds[-1] / seconds[0]) / math.log(100)
+    exponent = math.log(found[-1]["cpu_seconds"] / found[0]["cpu_seconds"]) / math.log(100)
     print(f"CPU seconds grow as requests to the power {exponent:.2f}")
-    return {"requests": 1_000_000, "cpu_seconds": float(f"{seconds[-1]:.3g}"), "exponent": float(f"{exponent:.2f}")}
-
-
-def main() -> None:
-    """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--traces", type=Path, help="folder of public traces")
-    parser.add_argument("--million", action="store_true", help="also runs of up to a million requests")
-    parser.add_argument("--save", nargs=3, metavar=("OUT", "DATE", "MACHINE"), help="write the rows for the book")
-    options = parser.parse_args()
-    print(
-        f"{'setting':58s} {'requests':>9s} {'CPU s':>8s} {'requests/s':>11s} {'events':>7s} {'steps':>8s}"
-        f" {'preempt':>7s} {'cached':>7s} {'done':>7s}"
-    )
-    synthetic()
-    if options.traces:
-        traces(options.traces)
-    million = growth() if options.million else {}
-    if options.save:
-        out, date, machine = options.save
-        saved = {"date": date, "machine": machine, "rows": ROWS, "million": million}
-        Path(out).write_text(json.dumps(saved, indent=1) + "\n", encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main()
+    return {"runs": found, "exponent": round(exponent, 3)}
