@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequenc
 from numbers import Integral, Real
 from typing import Any
 
+from lantern_lib.check_arrays import array_problem
 from lantern_lib.check_sequences import not_numbers, sequence_problem
 from lantern_lib.check_text import shown, shown_call, shown_pair, slip
 from lantern_lib.check_time import TimeUp, time_limit
@@ -214,6 +215,77 @@ class Task:
             raise CheckFailed(f"{self._title()}, {quantity}: got {shown(got)}, expected True or False.")
         if bool(got) != expected:
             raise CheckFailed(f"{self._title()}, {quantity}: got {bool(got)}, expected {expected}. {why}".strip())
+
+    def compare_array(
+        self,
+        quantity: str,
+        got: Any,
+        expected: Any,
+        unit: str = "",
+        *,
+        slips: Sequence[tuple[Any, str]] = (),
+        rel: float = 1e-9,
+        absolute: float = 0.0,
+        whole: bool = False,
+    ) -> None:
+        """Fail unless two arrays agree in shape and in every value, and name the slip that leads to the given one.
+
+        Parameters
+        ----------
+        quantity : str
+            What is compared, in words [text].
+        got : Any
+            The student's array, or nested lists [`unit`].
+        expected : array
+            The right array [`unit`].
+        unit : str
+            Unit of both [text].
+        slips : sequence of (array, str)
+            What each misconception gives, and the sentence that says so.
+        rel, absolute : float
+            Allowed difference of each value, ``rel · |expected| + absolute`` [ratio], [`unit`].
+        whole : bool
+            Whether the values must be of an integer type.
+
+        Raises
+        ------
+        CheckFailed
+            If they do not agree: with the place of the largest difference.
+
+        Examples
+        --------
+        >>> Task(1, {}).compare_array("scales", [0.5, 2.0], [0.5, 1.0])
+        Traceback (most recent call last):
+        ...
+        lantern_lib.checks.CheckFailed: Task 1, scales: at [1]: got 2, expected 1, the largest of 1 difference.
+        """
+        problem = array_problem(got, expected, unit, slips, rel=rel, absolute=absolute, whole=whole)
+        if problem:
+            raise CheckFailed(f"{self._title()}, {quantity}: {problem}")
+
+    def demand(self, quantity: str, holds: object, otherwise: str) -> None:
+        """Fail with a sentence of the test's own unless a property holds.
+
+        Parameters
+        ----------
+        quantity : str
+            What is looked at, in words [text].
+        holds : object
+            Whether the property holds: anything with a truth value.
+        otherwise : str
+            What to say if it does not [text].
+
+        Raises
+        ------
+        CheckFailed
+            With that sentence.
+
+        Examples
+        --------
+        >>> Task(1, {}).demand("codes", True, "They leave the range.")
+        """
+        if not holds:
+            raise CheckFailed(f"{self._title()}, {quantity}: {otherwise}")
 
     def columns(self, name: str, got: Any, fields: Sequence[str]) -> dict[str, list[Any]]:
         """Take the fields out of a list of records, sorted by the first of them.

@@ -385,3 +385,43 @@ def test_stand_ins_of_week_2_count_final_lengths():
     assert [right["never_fits"](pair[0], capacity) for capacity in (8, 7)] == [False, True]
     fits = [right["may_enter"](pair[0], pair[1:], slots, tokens) for slots, tokens in ((2, 16), (2, 15), (1, 16))]
     assert fits == [True, False, False]
+
+
+def test_an_array_of_another_form_is_told_so_in_one_sentence():
+    check = task()
+    right = np.array([[1.0, 2.0, 3.0]])
+    assert "got None. Does the function return" in message(check.compare_array, "x", None, right)
+    assert "got the shape (3, 1), expected (1, 3). It is transposed." in message(
+        check.compare_array, "x", right.T, right
+    )
+    assert "got the shape (2,), expected (1, 3)." in message(check.compare_array, "x", [1, 2], right)
+    assert "expected an array of numbers" in message(check.compare_array, "x", [["a", "b", "c"]], right)
+    assert "expected an array of numbers" in message(check.compare_array, "x", [[True, False, True]], right)
+    assert "expected an array of shape (1, 3)" in message(check.compare_array, "x", [[1], [2, 3]], right)
+    assert "at [0, 1] stands nan" in message(check.compare_array, "x", [[1.0, np.nan, 3.0]], right)
+    assert "expected an integer type" in message(check.compare_array, "x", right, right, whole=True)
+
+
+def test_an_array_passes_within_its_tolerance_whatever_holds_it():
+    check = task()
+    for got in ([[1, 2]], ((1.0, 2.0),), np.array([[1, 2]], np.int8), np.array([[1.0, 2.0 + 1e-12]])):
+        check.compare_array("x", got, [[1.0, 2.0]])
+    check.compare_array("x", [0.0009], [0.0], absolute=1e-3)
+    message(check.compare_array, "x", [0.0011], [0.0], absolute=1e-3)
+
+
+def test_the_largest_difference_and_the_slip_are_named():
+    check = task()
+    text = message(
+        check.compare_array, "x", [1.0, 5.0, 3.5], [1.0, 2.0, 3.0], "bytes", slips=[([1, 5, 3.5], "Doubled?")]
+    )
+    assert text == "Task 4, x: at [1]: got 5, expected 2 bytes, the largest of 2 differences. Doubled?"
+    # A slip that gives the right array says nothing, and one of another shape is passed over.
+    text = message(check.compare_array, "x", [3.0], [2.0], slips=[([2.0], "no"), ([[3.0]], "no"), ([3.0], "yes")])
+    assert text.endswith("yes")
+    assert "factor of 1,000" in message(check.compare_array, "x", [2000.0, 3000.0, 0.0], [2.0, 3.0, 0.0])
+
+
+def test_a_demand_says_its_sentence():
+    task().demand("x", np.bool_(True), "no")
+    assert message(task().demand, "x", 0, "It is empty.") == "Task 4, x: It is empty."

@@ -61,6 +61,7 @@ LAYERS = [
     "figures",
     "labs",
     "check_text",
+    "check_arrays",
     "check_sequences",
     "check_time",
     "checks",
