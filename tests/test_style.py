@@ -60,6 +60,7 @@ LAYERS = [
     "figures",
     "labs",
     "check_text",
+    "check_random",
     "check_sequences",
     "check_time",
     "checks",
