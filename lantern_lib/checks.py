@@ -18,6 +18,7 @@ from numbers import Integral, Real
 from typing import Any
 
 from lantern_lib.check_arrays import array_problem
+from lantern_lib.check_random import estimate_problem
 from lantern_lib.check_sequences import not_numbers, sequence_problem
 from lantern_lib.check_text import shown, shown_call, shown_pair, slip
 from lantern_lib.check_time import TimeUp, time_limit
@@ -188,6 +189,49 @@ class Task:
         lantern_lib.checks.CheckFailed: Task 4, steps: value 2 of 2 is 9, expected 8. One too late.
         """
         problem = not_numbers(got) or sequence_problem(list(got), list(expected), unit, slips, rel)
+        if problem:
+            raise CheckFailed(f"{self._title()}, {quantity}: {problem}")
+
+    def compare_estimate(
+        self,
+        quantity: str,
+        runs: Sequence[float],
+        expected: float,
+        unit: str = "",
+        *,
+        slips: Sequence[tuple[float, str]] = (),
+        errors: float = 5.0,
+    ) -> None:
+        """Fail unless the mean of independent random runs agrees with its expectation, within its own interval.
+
+        Parameters
+        ----------
+        quantity : str
+            What is compared, in words [text].
+        runs : sequence of float
+            One value from each run, made with a seed of its own [`unit`].
+        expected : float
+            What a closed form says of the mean [`unit`].
+        unit : str
+            Unit of both [text].
+        slips : sequence of (float, str)
+            What each misconception would give in expectation, and the sentence that says so.
+        errors : float
+            Half width of the interval [standard errors of the mean].
+
+        Raises
+        ------
+        CheckFailed
+            If they do not agree.
+
+        Examples
+        --------
+        >>> Task(5, {}).compare_estimate("time", [1.9, 2.1, 2.0, 2.0], 3.0, "s", slips=[(2.0, "One is missing.")])
+        Traceback (most recent call last):
+        ...
+        lantern_lib.checks.CheckFailed: Task 5, time: the mean of 4 runs is 2 ± 0.204, expected 3 s. One is missing.
+        """
+        problem = not_numbers(runs) or estimate_problem(runs, expected, unit, slips, errors)
         if problem:
             raise CheckFailed(f"{self._title()}, {quantity}: {problem}")
 

@@ -1,11 +1,12 @@
 """The messages of labs: each kind of wrong answer ends in one or two sentences that help."""
 
+import math
 import warnings
 
 import numpy as np
 import pytest
 
-from lantern_lib import H100, LANTERN_70B, ModelConfig, Replica, kv_cache, labs
+from lantern_lib import H100, LANTERN_70B, ModelConfig, Replica, kv_cache, labs, step
 from lantern_lib.checks import CheckFailed, NotWritten, Task
 
 
@@ -425,3 +426,43 @@ def test_the_largest_difference_and_the_slip_are_named():
 def test_a_demand_says_its_sentence():
     task().demand("x", np.bool_(True), "no")
     assert message(task().demand, "x", 0, "It is empty.") == "Task 4, x: It is empty."
+
+
+@pytest.mark.parametrize(
+    ("runs", "words"),
+    [
+        ([4.0, 4.2, 3.8, 4.1], "the mean of 4 runs is 4.025 ± 0.427, expected 5 s. That is the service alone."),
+        ([6.0, 6.1, 5.9], "the mean of 3 runs is 6 ± 0.289, expected 5 s."),
+        ([2.0, 2.0], "the mean of 2 runs is 2 ± 0, expected 5 s."),
+        ([1.0, None], "value 2 of 2 is None; expected a number."),
+    ],
+)
+def test_an_estimate_outside_its_interval_is_told_why(runs, words):
+    with pytest.raises(CheckFailed) as error:
+        task().compare_estimate("time", runs, 5.0, "s", slips=[(4.0, "That is the service alone.")])
+    assert str(error.value).endswith(f"time: {words}")
+
+
+def test_an_estimate_inside_its_interval_passes_and_the_interval_is_no_wider():
+    # Four runs around 4.0 with a standard error of 0.1: five of them reach from 3.5 to 4.5.
+    spread = 0.1 * 2 * math.sqrt(3) / 2
+    runs = [4 - spread, 4 - spread, 4 + spread, 4 + spread]
+    task().compare_estimate("time", runs, 4.49)
+    with pytest.raises(CheckFailed):
+        task().compare_estimate("time", runs, 4.51)
+    task().compare_estimate("time", [0.1] * 3, 0.1)
+
+
+def test_stand_ins_of_week_3_are_the_library_where_a_step_is_of_one_kind():
+    right, four = labs.stand_ins(3), Replica(H100, tp_size=4)
+    decode = step.decode_step(LANTERN_70B, four, 32, 4000)
+    prefill = step.prefill_step(LANTERN_70B, four, 512, 3584)
+    assert right["mixed_step"](LANTERN_70B, four, 32, 4000)["total_seconds"] == decode.total_seconds
+    alone = right["mixed_step"](LANTERN_70B, four, 0, 0, 512, 3584)
+    assert alone["compute_seconds"] == prefill.compute_seconds
+    assert alone["memory_seconds"] == prefill.memory_seconds
+    assert alone["total_seconds"] == prefill.total_seconds
+    arrivals = right["poisson_arrivals"](2.0, 1000, np.random.default_rng(3))
+    assert arrivals == sorted(arrivals)
+    assert len(arrivals) == 1000
+    assert right["percentile"]([3, 1, 2], 0.5) == 2

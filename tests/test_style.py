@@ -62,6 +62,7 @@ LAYERS = [
     "labs",
     "check_text",
     "check_arrays",
+    "check_random",
     "check_sequences",
     "check_time",
     "checks",
