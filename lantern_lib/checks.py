@@ -17,6 +17,8 @@ from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequenc
 from numbers import Integral, Real
 from typing import Any
 
+from lantern_lib.check_arrays import array_problem
+from lantern_lib.check_samples import sample_problem
 from lantern_lib.check_text import shown, shown_call, shown_pair, slip
 from lantern_lib.labs import leans_on, stand_ins
 
@@ -144,6 +146,145 @@ class Task:
             raise CheckFailed(
                 f"{self._title()}, {quantity}: got {got!r}, expected the whole number {expected}. A count is an int."
             )
+
+    def compare_array(
+        self,
+        quantity: str,
+        got: Any,
+        expected: Any,
+        unit: str = "",
+        *,
+        slips: Sequence[tuple[Any, str]] = (),
+        rel: float = 1e-9,
+        absolute: float = 0.0,
+        whole: bool = False,
+    ) -> None:
+        """Fail unless two arrays agree in shape and in every value, and name the slip that leads to the given one.
+
+        Parameters
+        ----------
+        quantity : str
+            What is compared, in words [text].
+        got : Any
+            The student's array, or nested lists [`unit`].
+        expected : array
+            The right array [`unit`].
+        unit : str
+            Unit of both [text].
+        slips : sequence of (array, str)
+            What each misconception gives, and the sentence that says so.
+        rel, absolute : float
+            Allowed difference of each value, ``rel · |expected| + absolute`` [ratio], [`unit`].
+        whole : bool
+            Whether the values must be of an integer type.
+
+        Raises
+        ------
+        CheckFailed
+            If they do not agree: with the place of the largest difference.
+
+        Examples
+        --------
+        >>> Task(1, {}).compare_array("scales", [0.5, 2.0], [0.5, 1.0])
+        Traceback (most recent call last):
+        ...
+        lantern_lib.checks.CheckFailed: Task 1, scales: at [1]: got 2, expected 1, the largest of 1 difference.
+        """
+        problem = array_problem(got, expected, unit, slips, rel=rel, absolute=absolute, whole=whole)
+        if problem:
+            raise CheckFailed(f"{self._title()}, {quantity}: {problem}")
+
+    def compare_samples(
+        self,
+        quantity: str,
+        counts: Any,
+        chances: Any,
+        names: Sequence[str],
+        *,
+        slips: Sequence[tuple[Any, str]] = (),
+    ) -> None:
+        """Fail unless random outcomes follow a distribution, by a chi-square test that errs once in a million.
+
+        Parameters
+        ----------
+        quantity : str
+            What was drawn, in words [text].
+        counts : array of int
+            How often each outcome came up [count].
+        chances : array
+            The right probabilities [ratio].
+        names : sequence of str
+            What the outcomes are called [text].
+        slips : sequence of (array, str)
+            The probabilities that each misconception gives, and the sentence that says so.
+
+        Raises
+        ------
+        CheckFailed
+            If they do not: with the outcome that is furthest off.
+
+        Examples
+        --------
+        >>> Task(6, {}).compare_samples("coin", [505, 495], [0.5, 0.5], ["head", "tail"])
+        """
+        problem = sample_problem(counts, chances, names, slips)
+        if problem:
+            raise CheckFailed(f"{self._title()}, {quantity}: {problem}")
+
+    def parts(self, name: str, got: Any, names: Sequence[str]) -> tuple[Any, ...]:
+        """Return the parts of a returned tuple; fail unless it has as many as were asked for.
+
+        Parameters
+        ----------
+        name : str
+            The function that returned it [text].
+        got : Any
+            What it returned.
+        names : sequence of str
+            What the parts are called, in order [text].
+
+        Returns
+        -------
+        tuple
+            The parts.
+
+        Raises
+        ------
+        CheckFailed
+            If it is no tuple or list of that length.
+
+        Examples
+        --------
+        >>> Task(1, {}).parts("divmod", divmod(7, 2), ["quotient", "rest"])
+        (3, 1)
+        """
+        if not isinstance(got, (tuple, list)) or len(got) != len(names):
+            raise CheckFailed(f"{self._title()}: {name} returned {shown(got)}, expected ({', '.join(names)}).")
+        return tuple(got)
+
+    def demand(self, quantity: str, holds: object, otherwise: str) -> None:
+        """Fail with a sentence of the test's own unless a property holds.
+
+        Parameters
+        ----------
+        quantity : str
+            What is looked at, in words [text].
+        holds : object
+            Whether the property holds: anything with a truth value.
+        otherwise : str
+            What to say if it does not [text].
+
+        Raises
+        ------
+        CheckFailed
+            With that sentence.
+
+        Examples
+        --------
+        >>> Task(1, {}).demand("codes", True, "They leave the range.")
+        """
+        if not holds:
+            raise CheckFailed(f"{self._title()}, {quantity}: {otherwise}")
 
     def has_entries(self, name: str, got: Any, entries: Sequence[str]) -> None:
         """Fail unless a returned value is a dict with exactly these entries.

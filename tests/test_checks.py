@@ -1,11 +1,13 @@
 """The messages of labs: each kind of wrong answer ends in one or two sentences that help."""
 
+import math
 import warnings
 
 import numpy as np
 import pytest
 
 from lantern_lib import H100, LANTERN_70B, ModelConfig, Replica, kv_cache, labs
+from lantern_lib.check_samples import chi_square_limit
 from lantern_lib.checks import CheckFailed, NotWritten, Task
 
 
@@ -289,3 +291,76 @@ def test_stand_ins_agree_with_published_totals():
 def test_what_cannot_be_given_is_refused(call, words):
     with pytest.raises(ValueError, match=words):
         call()
+
+
+def test_an_array_of_another_form_is_told_so_in_one_sentence():
+    check = task()
+    right = np.array([[1.0, 2.0, 3.0]])
+    assert "got None. Does the function return" in message(check.compare_array, "x", None, right)
+    assert "got the shape (3, 1), expected (1, 3). It is transposed." in message(
+        check.compare_array, "x", right.T, right
+    )
+    assert "got the shape (2,), expected (1, 3)." in message(check.compare_array, "x", [1, 2], right)
+    assert "expected an array of numbers" in message(check.compare_array, "x", [["a", "b", "c"]], right)
+    assert "expected an array of numbers" in message(check.compare_array, "x", [[True, False, True]], right)
+    assert "expected an array of shape (1, 3)" in message(check.compare_array, "x", [[1], [2, 3]], right)
+    assert "at [0, 1] stands nan" in message(check.compare_array, "x", [[1.0, np.nan, 3.0]], right)
+    assert "expected an integer type" in message(check.compare_array, "x", right, right, whole=True)
+
+
+def test_an_array_passes_within_its_tolerance_whatever_holds_it():
+    check = task()
+    for got in ([[1, 2]], ((1.0, 2.0),), np.array([[1, 2]], np.int8), np.array([[1.0, 2.0 + 1e-12]])):
+        check.compare_array("x", got, [[1.0, 2.0]])
+    check.compare_array("x", [0.0009], [0.0], absolute=1e-3)
+    message(check.compare_array, "x", [0.0011], [0.0], absolute=1e-3)
+
+
+def test_the_largest_difference_and_the_slip_are_named():
+    check = task()
+    text = message(
+        check.compare_array, "x", [1.0, 5.0, 3.5], [1.0, 2.0, 3.0], "bytes", slips=[([1, 5, 3.5], "Doubled?")]
+    )
+    assert text == "Task 4, x: at [1]: got 5, expected 2 bytes, the largest of 2 differences. Doubled?"
+    # A slip that gives the right array says nothing, and one of another shape is passed over.
+    text = message(check.compare_array, "x", [3.0], [2.0], slips=[([2.0], "no"), ([[3.0]], "no"), ([3.0], "yes")])
+    assert text.endswith("yes")
+    assert "factor of 1,000" in message(check.compare_array, "x", [2000.0, 3000.0, 0.0], [2.0, 3.0, 0.0])
+
+
+def test_parts_of_a_tuple_are_counted():
+    check = task()
+    assert check.parts("f", [1, 2], ["a", "b"]) == (1, 2)
+    assert "f returned 3, expected (a, b)." in message(check.parts, "f", 3, ["a", "b"])
+    assert "f returned (1, 2, 3), expected (a, b)." in message(check.parts, "f", (1, 2, 3), ["a", "b"])
+
+
+def test_a_demand_says_its_sentence():
+    task().demand("x", np.bool_(True), "no")
+    assert message(task().demand, "x", 0, "It is empty.") == "Task 4, x: It is empty."
+
+
+def test_samples_of_the_right_distribution_pass_and_others_are_named():
+    rng = np.random.default_rng(1)
+    right, wrong = np.array([0.5, 0.3, 0.2, 0.0]), np.array([0.4, 0.3, 0.3, 0.0])
+    names = list("abcd")
+    for _ in range(200):
+        task().compare_samples("draw", rng.multinomial(2000, right), right, names)
+    text = message(
+        task().compare_samples, "draw", rng.multinomial(5000, wrong), right, names,
+        slips=[(right, "never"), ([0.25] * 4, "Even?"), (wrong, "Swapped?")],
+    )  # fmt: skip
+    assert text.startswith("Task 4, draw: c came up in ")
+    assert text.endswith("expected 20.0 percent. Swapped?")
+    assert "d came up" in message(task().compare_samples, "draw", [50, 30, 19, 1], right, names)
+    assert "no outcome" in message(task().compare_samples, "draw", [0, 0, 0, 0], right, names)
+
+
+@pytest.mark.parametrize("outcomes", [2, 3, 5, 11, 97])
+def test_true_samples_pass_the_limit_of_chi_square_less_than_once_in_a_million(outcomes):
+    limit, free = chi_square_limit(outcomes), outcomes - 1
+    if free == 1:
+        beyond = math.erfc(math.sqrt(limit / 2))
+    else:  # with an even number of degrees of freedom it is a Poisson sum
+        beyond = math.exp(-limit / 2) * sum((limit / 2) ** i / math.factorial(i) for i in range(free // 2))
+    assert 1e-8 < beyond <= 1.01e-6

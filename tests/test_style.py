@@ -29,6 +29,7 @@ LAYERS = [
     "roofline",
     "collectives",
     "step",
+    "tiny",
     "parallelism",
     "mixture_of_experts",
     "workload",
@@ -50,6 +51,8 @@ LAYERS = [
     "figures",
     "labs",
     "check_text",
+    "check_arrays",
+    "check_samples",
     "checks",
 ]
 MODULES = [m.name for m in pkgutil.iter_modules([str(LIBRARY)])]
