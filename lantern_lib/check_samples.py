@@ -67,6 +67,45 @@ def chi_square_limit(outcomes: int, sigmas: float = 4.75) -> float:
     return float(free * (1 - spread + sigmas * math.sqrt(spread)) ** 3)
 
 
+#: Below so many expected outcomes Pearson's distance no longer follows the chi-square distribution.
+_ENOUGH = 25
+
+
+def pooled(counts: Any, chances: Any, by: Any) -> tuple[Any, Any]:
+    """Merge rare outcomes into one, so that each is expected often enough for a chi-square test.
+
+    Parameters
+    ----------
+    counts : array of int
+        How often each outcome came up, shape (n,) [count].
+    chances : array
+        Probabilities of the outcomes, shape (n,) [ratio].
+    by : array
+        The probabilities that decide what is rare, shape (n,) [ratio].
+
+    Returns
+    -------
+    (array, array)
+        Counts and probabilities, the rare ones merged into the first; impossible outcomes stay apart.
+
+    Examples
+    --------
+    >>> merged, chances = pooled([900, 20, 80], [0.9, 0.02, 0.08], [0.9, 0.02, 0.08])
+    >>> merged.tolist(), chances.round(2).tolist()
+    ([100.0, 900.0], [0.1, 0.9])
+    """
+    seen, given, right = (np.asarray(values, float) for values in (counts, chances, by))
+    order = [int(index) for index in np.argsort(right) if right[index] > 0]
+    expected = right * seen.sum()
+    merged: list[int] = []
+    while order and (expected[order[0]] < _ENOUGH or (merged and expected[merged].sum() < _ENOUGH)):
+        merged.append(order.pop(0))
+    apart = [index for index in range(len(right)) if index not in merged]
+    if not merged:
+        return seen, given
+    return tuple(np.concatenate([[values[merged].sum()], values[apart]]) for values in (seen, given))  # type: ignore[return-value]
+
+
 def sample_problem(counts: Any, chances: Any, names: Sequence[str], slips: Sequence[tuple[Any, str]] = ()) -> str:
     """Say how samples differ from a distribution, or nothing.
 
@@ -97,8 +136,9 @@ def sample_problem(counts: Any, chances: Any, names: Sequence[str], slips: Seque
     total = seen.sum()
     if not total:
         return "got no outcome at all."
-    limit = chi_square_limit(int((right > 0).sum()))
-    if chi_square(seen, right) <= limit:
+    few, fair = pooled(seen, right, right)
+    limit = chi_square_limit(int((fair > 0).sum()))
+    if chi_square(few, fair) <= limit:
         return ""
     # In standard deviations, so that a rare outcome is not overlooked; the small number keeps 0 / 0 out.
     worst = int(np.argmax(np.abs(seen / total - right) / np.sqrt(right * (1 - right) / total + 1e-12)))
@@ -107,6 +147,7 @@ def sample_problem(counts: Any, chances: Any, names: Sequence[str], slips: Seque
         f" expected {100 * right[worst]:.1f} percent."
     )
     for values, sentence in slips:
-        if chi_square(seen, values) <= limit < chi_square(total * right, values):
+        _, wrong = pooled(seen, values, right)
+        if chi_square(few, wrong) <= limit < chi_square(total * fair, wrong):
             return f"{text} {sentence}"
     return text

@@ -356,6 +356,18 @@ def test_samples_of_the_right_distribution_pass_and_others_are_named():
     assert "no outcome" in message(task().compare_samples, "draw", [0, 0, 0, 0], right, names)
 
 
+def test_rare_outcomes_of_a_right_sampler_are_no_mistake():
+    # Ninety outcomes that come once in ten thousand draws: Pearson's distance alone would cry wolf.
+    right = np.array([0.5, 0.491, *[0.0001] * 90])
+    rng = np.random.default_rng(2)
+    names = [str(n) for n in range(92)]
+    for _ in range(2000):
+        task().compare_samples("draw", rng.multinomial(1000, right), right, names)
+    # And a sampler that never writes them is found, together with one that writes them too often.
+    message(task().compare_samples, "draw", rng.multinomial(9000, [0.5, 0.5, *[0.0] * 90]), right, names)
+    message(task().compare_samples, "draw", rng.multinomial(9000, [0.5, 0.47, *[1 / 3000] * 90]), right, names)
+
+
 @pytest.mark.parametrize("outcomes", [2, 3, 5, 11, 97])
 def test_true_samples_pass_the_limit_of_chi_square_less_than_once_in_a_million(outcomes):
     limit, free = chi_square_limit(outcomes), outcomes - 1

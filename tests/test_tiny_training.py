@@ -44,8 +44,16 @@ def case():
     return weights, rng.integers(0, 9, size=(2, 7)), script("gradients").loss_and_gradients
 
 
-def test_every_gradient_is_the_slope_of_the_loss(case):
-    weights, tokens, loss_and_gradients = case
+@pytest.mark.parametrize("dropped", [False, True])
+def test_every_gradient_is_the_slope_of_the_loss(case, dropped):
+    weights, tokens, gradients = case
+
+    def loss_and_gradients(weights, config, tokens, with_gradients=True):
+        # The same places are dropped in every call, or the loss would have no slope.
+        rng = np.random.default_rng(3)
+        new_mask = (lambda shape: (rng.random(shape) < 0.7) / 0.7) if dropped else None
+        return gradients(weights, config, tokens, with_gradients, new_mask)
+
     _, grads = loss_and_gradients(weights, SMALL, tokens)
     assert grads.keys() == weights.keys()
     rng, step = np.random.default_rng(2), 1e-5

@@ -60,18 +60,18 @@ def _attention_back(grad, kept):
     return by_q, by_k.transpose(0, 2, 1, 3), by_v.transpose(0, 2, 1, 3)
 
 
-def _attention_block(x, weights, name, config, angles):
+def _attention_block(x, weights, name, config, angles, mask):
     h, norm = _norm(x, weights[f"{name}.attention_norm"])
     batch, length, _ = x.shape
     shape = (batch, length, -1, config.head_dim)
     q, k, v = (_linear(h, weights[f"{name}.{part}"]).reshape(shape) for part in ("query", "key", "value"))
     mixed, attention = _attention(rotate(q, *angles), rotate(k, *angles), v)
-    return x + _linear(mixed, weights[f"{name}.output"]), (h, norm, mixed, attention)
+    return x + mask * _linear(mixed, weights[f"{name}.output"]), (h, norm, mixed, attention, mask)
 
 
 def _attention_block_back(grad, kept, weights, name, angles, grads):
-    h, norm, mixed, attention = kept
-    by_mixed, grads[f"{name}.output"] = _linear_back(grad, mixed, weights[f"{name}.output"])
+    h, norm, mixed, attention, mask = kept
+    by_mixed, grads[f"{name}.output"] = _linear_back(grad * mask, mixed, weights[f"{name}.output"])
     by_q, by_k, by_v = _attention_back(by_mixed, attention)
     back = (angles[0], -angles[1])  # a rotation is undone by its inverse
     by_parts = {"query": rotate(by_q, *back), "key": rotate(by_k, *back), "value": by_v}
@@ -84,17 +84,17 @@ def _attention_block_back(grad, kept, weights, name, angles, grads):
     return grad + by_x
 
 
-def _feed_forward_block(x, weights, name):
+def _feed_forward_block(x, weights, name, mask):
     h, norm = _norm(x, weights[f"{name}.feed_forward_norm"])
     gate, up = _linear(h, weights[f"{name}.gate"]), _linear(h, weights[f"{name}.up"])
     sigmoid = 0.5 + 0.5 * np.tanh(0.5 * gate)
     inner = gate * sigmoid * up
-    return x + _linear(inner, weights[f"{name}.down"]), (h, norm, gate, up, sigmoid, inner)
+    return x + mask * _linear(inner, weights[f"{name}.down"]), (h, norm, gate, up, sigmoid, inner, mask)
 
 
 def _feed_forward_block_back(grad, kept, weights, name, grads):
-    h, norm, gate, up, sigmoid, inner = kept
-    by_inner, grads[f"{name}.down"] = _linear_back(grad, inner, weights[f"{name}.down"])
+    h, norm, gate, up, sigmoid, inner, mask = kept
+    by_inner, grads[f"{name}.down"] = _linear_back(grad * mask, inner, weights[f"{name}.down"])
     by_gate = by_inner * up * sigmoid * (1 + gate * (1 - sigmoid))
     by_up = by_inner * gate * sigmoid
     first, grads[f"{name}.gate"] = _linear_back(by_gate, h, weights[f"{name}.gate"])
@@ -103,7 +103,7 @@ def _feed_forward_block_back(grad, kept, weights, name, grads):
     return grad + by_x
 
 
-def loss_and_gradients(weights, config: ModelConfig, tokens, with_gradients: bool = True):
+def loss_and_gradients(weights, config: ModelConfig, tokens, with_gradients: bool = True, new_mask=None):
     """Return the mean loss of predicting each next token, and the gradient of every weight.
 
     Parameters
@@ -116,6 +116,8 @@ def loss_and_gradients(weights, config: ModelConfig, tokens, with_gradients: boo
         Pieces of text, shape (batch, length + 1): the last token is only predicted.
     with_gradients : bool
         Whether to go back, too.
+    new_mask : callable, optional
+        Makes a mask of a given shape for what a block adds: dropout. Without it nothing is dropped.
 
     Returns
     -------
@@ -127,8 +129,9 @@ def loss_and_gradients(weights, config: ModelConfig, tokens, with_gradients: boo
     x, kept = weights["embedding"][seen], []
     for number in range(config.num_layers):
         name = f"layers.{number}"
-        x, attention = _attention_block(x, weights, name, config, angles)
-        x, feed_forward = _feed_forward_block(x, weights, name)
+        masks = [new_mask(x.shape) if new_mask else np.asarray(1, x.dtype) for _ in range(2)]
+        x, attention = _attention_block(x, weights, name, config, angles, masks[0])
+        x, feed_forward = _feed_forward_block(x, weights, name, masks[1])
         kept.append((name, attention, feed_forward))
     h, norm = _norm(x, weights["final_norm"])
     chances = softmax(_linear(h, weights["head"]))
