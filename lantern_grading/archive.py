@@ -65,7 +65,7 @@ def _pyproject(root: Path) -> str:
             f"packages = {json.dumps(packages)}",
             "",
             "[tool.setuptools.package-data]",
-            'lantern_lib = ["py.typed", "data/*.json"]',
+            'lantern_lib = ["py.typed", "data/*.json", "tiny/weights/*"]',
             "",
         ]
     )

@@ -19,6 +19,7 @@ from typing import Any
 
 from lantern_lib.check_arrays import array_problem
 from lantern_lib.check_random import estimate_problem
+from lantern_lib.check_samples import sample_problem
 from lantern_lib.check_sequences import not_numbers, sequence_problem
 from lantern_lib.check_text import shown, shown_call, shown_pair, slip
 from lantern_lib.check_time import TimeUp, time_limit
@@ -306,6 +307,74 @@ class Task:
         problem = array_problem(got, expected, unit, slips, rel=rel, absolute=absolute, whole=whole)
         if problem:
             raise CheckFailed(f"{self._title()}, {quantity}: {problem}")
+
+    def compare_samples(
+        self,
+        quantity: str,
+        counts: Any,
+        chances: Any,
+        names: Sequence[str],
+        *,
+        slips: Sequence[tuple[Any, str]] = (),
+    ) -> None:
+        """Fail unless random outcomes follow a distribution, by a chi-square test that errs once in a million.
+
+        Parameters
+        ----------
+        quantity : str
+            What was drawn, in words [text].
+        counts : array of int
+            How often each outcome came up [count].
+        chances : array
+            The right probabilities [ratio].
+        names : sequence of str
+            What the outcomes are called [text].
+        slips : sequence of (array, str)
+            The probabilities that each misconception gives, and the sentence that says so.
+
+        Raises
+        ------
+        CheckFailed
+            If they do not: with the outcome that is furthest off.
+
+        Examples
+        --------
+        >>> Task(6, {}).compare_samples("coin", [505, 495], [0.5, 0.5], ["head", "tail"])
+        """
+        problem = sample_problem(counts, chances, names, slips)
+        if problem:
+            raise CheckFailed(f"{self._title()}, {quantity}: {problem}")
+
+    def parts(self, name: str, got: Any, names: Sequence[str]) -> tuple[Any, ...]:
+        """Return the parts of a returned tuple; fail unless it has as many as were asked for.
+
+        Parameters
+        ----------
+        name : str
+            The function that returned it [text].
+        got : Any
+            What it returned.
+        names : sequence of str
+            What the parts are called, in order [text].
+
+        Returns
+        -------
+        tuple
+            The parts.
+
+        Raises
+        ------
+        CheckFailed
+            If it is no tuple or list of that length.
+
+        Examples
+        --------
+        >>> Task(1, {}).parts("divmod", divmod(7, 2), ["quotient", "rest"])
+        (3, 1)
+        """
+        if not isinstance(got, (tuple, list)) or len(got) != len(names):
+            raise CheckFailed(f"{self._title()}: {name} returned {shown(got)}, expected ({', '.join(names)}).")
+        return tuple(got)
 
     def demand(self, quantity: str, holds: object, otherwise: str) -> None:
         """Fail with a sentence of the test's own unless a property holds.

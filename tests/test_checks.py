@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from lantern_lib import H100, LANTERN_70B, ModelConfig, Replica, kv_cache, labs, step
+from lantern_lib.check_samples import chi_square_limit
 from lantern_lib.checks import CheckFailed, NotWritten, Task
 
 
@@ -423,6 +424,13 @@ def test_the_largest_difference_and_the_slip_are_named():
     assert "factor of 1,000" in message(check.compare_array, "x", [2000.0, 3000.0, 0.0], [2.0, 3.0, 0.0])
 
 
+def test_parts_of_a_tuple_are_counted():
+    check = task()
+    assert check.parts("f", [1, 2], ["a", "b"]) == (1, 2)
+    assert "f returned 3, expected (a, b)." in message(check.parts, "f", 3, ["a", "b"])
+    assert "f returned (1, 2, 3), expected (a, b)." in message(check.parts, "f", (1, 2, 3), ["a", "b"])
+
+
 def test_a_demand_says_its_sentence():
     task().demand("x", np.bool_(True), "no")
     assert message(task().demand, "x", 0, "It is empty.") == "Task 4, x: It is empty."
@@ -466,3 +474,41 @@ def test_stand_ins_of_week_3_are_the_library_where_a_step_is_of_one_kind():
     assert arrivals == sorted(arrivals)
     assert len(arrivals) == 1000
     assert right["percentile"]([3, 1, 2], 0.5) == 2
+
+
+def test_samples_of_the_right_distribution_pass_and_others_are_named():
+    rng = np.random.default_rng(1)
+    right, wrong = np.array([0.5, 0.3, 0.2, 0.0]), np.array([0.4, 0.3, 0.3, 0.0])
+    names = list("abcd")
+    for _ in range(200):
+        task().compare_samples("draw", rng.multinomial(2000, right), right, names)
+    text = message(
+        task().compare_samples, "draw", rng.multinomial(5000, wrong), right, names,
+        slips=[(right, "never"), ([0.25] * 4, "Even?"), (wrong, "Swapped?")],
+    )  # fmt: skip
+    assert text.startswith("Task 4, draw: c came up in ")
+    assert text.endswith("expected 20.0 percent. Swapped?")
+    assert "d came up" in message(task().compare_samples, "draw", [50, 30, 19, 1], right, names)
+    assert "no outcome" in message(task().compare_samples, "draw", [0, 0, 0, 0], right, names)
+
+
+def test_rare_outcomes_of_a_right_sampler_are_no_mistake():
+    # Ninety outcomes that come once in ten thousand draws: Pearson's distance alone would cry wolf.
+    right = np.array([0.5, 0.491, *[0.0001] * 90])
+    rng = np.random.default_rng(2)
+    names = [str(n) for n in range(92)]
+    for _ in range(2000):
+        task().compare_samples("draw", rng.multinomial(1000, right), right, names)
+    # And a sampler that never writes them is found, together with one that writes them too often.
+    message(task().compare_samples, "draw", rng.multinomial(9000, [0.5, 0.5, *[0.0] * 90]), right, names)
+    message(task().compare_samples, "draw", rng.multinomial(9000, [0.5, 0.47, *[1 / 3000] * 90]), right, names)
+
+
+@pytest.mark.parametrize("outcomes", [2, 3, 5, 11, 97])
+def test_true_samples_pass_the_limit_of_chi_square_less_than_once_in_a_million(outcomes):
+    limit, free = chi_square_limit(outcomes), outcomes - 1
+    if free == 1:
+        beyond = math.erfc(math.sqrt(limit / 2))
+    else:  # with an even number of degrees of freedom it is a Poisson sum
+        beyond = math.exp(-limit / 2) * sum((limit / 2) ** i / math.factorial(i) for i in range(free // 2))
+    assert 1e-8 < beyond <= 1.01e-6

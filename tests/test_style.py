@@ -29,6 +29,7 @@ LAYERS = [
     "roofline",
     "collectives",
     "step",
+    "tiny",
     "parallelism",
     "mixture_of_experts",
     "workload",
@@ -65,6 +66,7 @@ LAYERS = [
     "check_random",
     "check_sequences",
     "check_time",
+    "check_samples",
     "checks",
 ]
 MODULES = [m.name for m in pkgutil.iter_modules([str(LIBRARY)])]
