@@ -13,6 +13,9 @@ import pytest
 if TYPE_CHECKING:
     from lantern_book.look import Reader
 
+# Programs that a test starts, with a path of their own.
+collect_ignore = ["swept"]
+
 HTML = Path(os.environ.get("LANTERN_HTML") or Path(__file__).resolve().parent.parent / "_build/html")
 
 

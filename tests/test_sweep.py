@@ -22,7 +22,7 @@ from lantern_lib import H100, LANTERN_70B, Replica
 from lantern_lib.metrics import RequestRecord, percentile, ttft
 from lantern_lib.simulator import engine_for, simulate_by_steps, sweep_files
 from lantern_lib.simulator.sweep import read_errors, read_sweep, sweep
-from lantern_lib.simulator.sweep_files import CsvTable, decode, encode, lock
+from lantern_lib.simulator.sweep_files import CsvTable, decode, encode, lock, table
 from lantern_lib.simulator.sweep_keys import code_version, point_key
 from lantern_lib.simulator.sweep_point import run_point
 from lantern_lib.workload import poisson
@@ -174,6 +174,20 @@ def test_an_interrupted_sweep_keeps_what_ended(
         sweep(points(99), pool, path=path, function=swept.numbers, in_flight=4, progress=False)
     assert len(read_sweep(path)) == 40
     assert len(calls()) <= 40 + 25 - kept
+
+
+@pytest.mark.parametrize("name", ["out.csv", "out.parquet"])
+def test_a_key_that_looks_like_a_number_stays_a_text(name: str, tmp_path: Path, parquet: None) -> None:
+    """Sixteen hexadecimal digits can be a number with an exponent, or a whole one."""
+    keys = ["6446023173489e53", "1234567812345678", "00e1234567812345", "abcdef0123456789"]
+    for _ in range(2):  # the second time the rows are there already
+        results = table(tmp_path / name)
+        results.open()
+        for key in keys:
+            results.append({"key": key, "version": "1e5", "y": 2.0})
+        results.close()
+    found = list(table(tmp_path / name).rows(("key", "version")))
+    assert found == [{"key": key, "version": "1e5"} for key in 2 * keys]
 
 
 def test_a_dead_process_ends_the_sweep_and_loses_nothing(swept: Any, calls: Any, tmp_path: Path) -> None:

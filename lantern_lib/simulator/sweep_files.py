@@ -160,7 +160,7 @@ class CsvTable:
                         " Another program wrote here; take the line out."
                     )
                 row = zip(self.names, cells, strict=True)
-                yield {name: _cell(name, text) for name, text in row if not columns or name in columns}
+                yield {name: decode(text) for name, text in row if not columns or name in columns}
 
 
 class ParquetTable:
@@ -231,17 +231,13 @@ class ParquetTable:
         file = self._parquet.ParquetFile(part)
         for batch in file.iter_batches(columns=list(columns) or None):
             for row in batch.to_pylist():
-                yield {name: _cell(name, value) if isinstance(value, str) else value for name, value in row.items()}
+                yield {name: decode(value) if isinstance(value, str) else value for name, value in row.items()}
 
     def rows(self, columns: tuple[str, ...] = ()) -> Iterator[dict[str, Any]]:
         """Read the parts, and then the journal."""
         for part in self._parts():
             yield from self._part_rows(part, columns)
         yield from self.journal.rows(columns)
-
-
-def _cell(name: str, text: str) -> Any:
-    return text if name in OWN_COLUMNS else decode(text)  # a hash may look like a number
 
 
 def table(path: Path) -> Table:
