@@ -93,7 +93,7 @@ def test_the_curve_and_the_card_are_of_one_run(name):
     with (TRAINING / f"loss_{name}.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     card = json.loads(Path(tiny.__file__).with_name("weights").joinpath(f"{name}.json").read_text("utf-8"))
-    assert int(rows[-1]["step"]) == card["steps"]
+    assert 0 <= card["steps"] - int(rows[-1]["step"]) < 100  # the curve has every hundredth step
     last = float(rows[-1]["held_out_bits_per_character"])
     # The card's model is the one stored at 16 bits.
     assert last == pytest.approx(card["held_out_bits_per_character"], abs=0.005)

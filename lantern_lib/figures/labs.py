@@ -32,7 +32,7 @@ def widths_and_loss(rows: Sequence[tuple[int, int, float]]) -> Diagram:
 
     def draw(canvas: Canvas) -> None:
         wide = canvas.width == WIDE
-        left, pitch, full, top = (76.0, 310.0, 200.0, 34.0) if wide else (4.0, 172.0, 108.0, 48.0)
+        left, pitch, full, top = (76.0, 310.0, 200.0, 34.0) if wide else (4.0, 176.0, 100.0, 48.0)
         for column, (name, role) in enumerate(heads):
             short = name if wide else name.split(":")[0]
             canvas.text(left + column * pitch, 16, short, colour=role.colour, bold=True, size=13)
