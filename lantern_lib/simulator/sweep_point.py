@@ -16,10 +16,13 @@ from lantern_lib.workload.arrivals import Exponential, Lengths, gamma
 
 #: Model and machine by the name that a point gives.
 SETTINGS: dict[str, tuple[ModelConfig, Replica]] = {
-    "lantern-4xh100": (LANTERN_70B, Replica(H100, tp_size=4)),
-    "lantern-8xh100": (LANTERN_70B, Replica(H100, tp_size=8)),
-    "lantern-4xh200": (LANTERN_70B, Replica(H200, tp_size=4)),
-    "lantern-4xa100": (LANTERN_70B, Replica(A100, tp_size=4)),
+    name: (LANTERN_70B, Replica(accelerator, tp_size))
+    for name, accelerator, tp_size in (
+        ("lantern-4xh100", H100, 4),
+        ("lantern-8xh100", H100, 8),
+        ("lantern-4xh200", H200, 4),
+        ("lantern-4xa100", A100, 4),
+    )
 }
 _LOAD: dict[str, Any] = {
     "setting": "lantern-4xh100",
