@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -10,6 +11,7 @@ SOLUTION = "SOLUTION"
 
 #: Shorter lines (`else:`, `)`) say nothing about where they come from.
 _TELLING = 16
+_SAYS_NOTHING = re.compile(r'(?:import|from) |"\w+": [\[{(]$|[\w.]+\($')
 
 
 def split(source: str, region: str) -> tuple[list[str], list[str]]:
@@ -66,7 +68,8 @@ def without(source: str, region: str) -> str:
 def secret_lines(cells: Iterable[Any], region: str) -> set[str]:
     """Collect the telling lines of all regions that stand nowhere else in the notebook.
 
-    An import tells nothing, and any module may hold the same one.
+    An import tells nothing, and any module may hold the same one. Nor does a line that only opens a
+    call, or a list under a key: an index of words can hold it by chance.
 
     Parameters
     ----------
@@ -86,6 +89,6 @@ def secret_lines(cells: Iterable[Any], region: str) -> set[str]:
         outside, inside = split(cell["source"], region)
         public += outside
         stripped = [line.strip() for line in inside]
-        secret.update(line for line in stripped if len(line) >= _TELLING and not line.startswith(("import ", "from ")))
+        secret.update(line for line in stripped if len(line) >= _TELLING and not _SAYS_NOTHING.match(line))
     everything_public = "\n".join(public)
     return {line for line in secret if line not in everything_public}
