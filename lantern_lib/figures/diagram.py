@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from html import escape
@@ -103,6 +103,14 @@ class Canvas:
     def circle(self, x: float, y: float, radius: float, role: Role) -> None:
         """Draw a dot."""
         self._add(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius}" fill="{role.colour}"/>', y + radius)
+
+
+def wide_and_narrow(draw: Callable[[Canvas], None]) -> tuple[Canvas, Canvas]:
+    """Let one function draw both layouts; it looks at the canvas's width to tell which."""
+    wide, narrow = Canvas(WIDE), Canvas(NARROW)
+    draw(wide)
+    draw(narrow)
+    return wide, narrow
 
 
 @dataclass(frozen=True)

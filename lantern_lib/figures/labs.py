@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lantern_lib.figures.diagram import NARROW, WIDE, Canvas, Diagram
+from lantern_lib.figures.diagram import WIDE, Canvas, Diagram, wide_and_narrow
 from lantern_lib.figures.roles import MEMORY, USER
 from lantern_lib.units import format_quantity
 
@@ -45,10 +45,9 @@ def widths_and_loss(rows: Sequence[tuple[int, int, float]]) -> Diagram:
                 canvas.bar(x, y, length, 22, heads[column][1])
                 canvas.text(x + length + 7, y + 16, texts[column], size=12.5)
 
-    wide, narrow = Canvas(WIDE), Canvas(NARROW)
-    draw(wide)
-    draw(narrow)
     listed = "; ".join(
         f"{bits} bits: {format_quantity(size, 'KB')}, {loss:.2f} bits a character" for bits, size, loss in rows
     )
-    return Diagram("A real model in several widths", f"Bars for each width of a weight. {listed}.", wide, narrow)
+    return Diagram(
+        "A real model in several widths", f"Bars for each width of a weight. {listed}.", *wide_and_narrow(draw)
+    )

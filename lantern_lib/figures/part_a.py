@@ -3,22 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 from lantern_lib import step, transformer
-from lantern_lib.figures.diagram import NARROW, WIDE, Canvas, Diagram
+from lantern_lib.figures.diagram import NARROW, WIDE, Canvas, Diagram, wide_and_narrow
 from lantern_lib.figures.roles import ARITHMETIC, CONTROL, MEMORY, MUTED, ROLES, TOTAL, USER, Role
 from lantern_lib.hardware import Accelerator, Replica
 from lantern_lib.model_config import ModelConfig
 from lantern_lib.roofline import ridge_point
 from lantern_lib.units import format_quantity
-
-
-def _both(draw: Callable[[Canvas], None]) -> tuple[Canvas, Canvas]:
-    wide, narrow = Canvas(WIDE), Canvas(NARROW)
-    draw(wide)
-    draw(narrow)
-    return wide, narrow
 
 
 def legend(columns: int = 2) -> Diagram:
@@ -50,7 +42,9 @@ def legend(columns: int = 2) -> Diagram:
             canvas.text(x + 60, y + 33, role.meaning, colour=MUTED, size=12.5)
 
     names = ", ".join(f"{role.name} ({role.meaning})" for role in ROLES)
-    return Diagram("One colour for each role", f"A colour and a dash for each of six roles: {names}.", *_both(draw))
+    return Diagram(
+        "One colour for each role", f"A colour and a dash for each of six roles: {names}.", *wide_and_narrow(draw)
+    )
 
 
 def phases(model: ModelConfig, replica: Replica, prompt_len: int, output_len: int) -> Diagram:
@@ -107,7 +101,7 @@ def phases(model: ModelConfig, replica: Replica, prompt_len: int, output_len: in
         f"A prompt of {prompt} is read in one compute-bound pass of {ttft}, which gives the first token. Then a loop of"
         f" {output_len - 1:,} memory-bound steps of {tpot} gives the others. To scale, the pause before the first token"
         f" is {first / total:.0%} of the {format_quantity(total, 's', 1)} the answer takes.",
-        *_both(draw),
+        *wide_and_narrow(draw),
         steps=4,
     )
 
@@ -172,7 +166,7 @@ def replica(model: ModelConfig, machine: Replica) -> Diagram:
         f"{count} GPUs act as one",
         f"Each of {count} GPUs holds 1/{count} of every matrix, {share} of its {memory}. After attention and after the"
         f" feed-forward block of each layer an all-reduce adds their partial results: {reduces} times a step.",
-        *_both(draw),
+        *wide_and_narrow(draw),
     )
 
 
@@ -245,7 +239,7 @@ def bound(model: ModelConfig, machine: Replica, batches: tuple[int, ...], prompt
         "One request, two regimes",
         f"A logarithmic axis of FLOPs per byte with the ridge at {ridge:.1f}. {listed}. Decode lies far to the left,"
         " in the memory-bound range; prefill lies to the right, in the compute-bound range.",
-        *_both(draw),
+        *wide_and_narrow(draw),
     )
 
 
@@ -316,7 +310,7 @@ def kv_layout(model: ModelConfig, cached_tokens: int = 5) -> Diagram:
         "One layer. Each earlier token has left a key and a value in the cache. The new token brings a query, which is"
         f" scored against every cached key; the scores weight the values. {model.num_heads} query heads share"
         f" {model.num_kv_heads} pairs of keys and values, and queries are not kept.",
-        *_both(draw),
+        *wide_and_narrow(draw),
     )
 
 
@@ -372,5 +366,7 @@ def hierarchy(card: Accelerator, sram_bytes: float, host_bandwidth: float, netwo
 
     listed = "; ".join(f"{n}, {s}, {rate(b)}: {k}" for n, s, b, k in levels)
     return Diagram(
-        "Each step down is larger and slower", f"{listed}. An engine moves data down as little as it can.", *_both(draw)
+        "Each step down is larger and slower",
+        f"{listed}. An engine moves data down as little as it can.",
+        *wide_and_narrow(draw),
     )

@@ -5,19 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from lantern_lib import chunked_prefill, step
-from lantern_lib.figures.diagram import NARROW, WIDE, Canvas, Diagram
+from lantern_lib.figures.diagram import WIDE, Canvas, Diagram, wide_and_narrow
 from lantern_lib.figures.roles import ARITHMETIC, CONTROL, MEMORY, MUTED, TOTAL, USER, Role
 from lantern_lib.hardware import Replica
 from lantern_lib.model_config import ModelConfig
 from lantern_lib.queueing import MM1
 from lantern_lib.units import format_quantity
-
-
-def _both(draw: Callable[[Canvas], None]) -> tuple[Canvas, Canvas]:
-    wide, narrow = Canvas(WIDE), Canvas(NARROW)
-    draw(wide)
-    draw(narrow)
-    return wide, narrow
 
 
 def collision(
@@ -90,7 +83,7 @@ def collision(
         f" {num_decoders} running users get no token meanwhile; a normal step takes {normal}. Below, it is read in"
         f" {plans[1].num_steps} chunks of {chunk_size:,}; the users get a token every {pauses[1]}, and the newcomer's"
         f" first token comes after {ends[1]} instead of {ends[0]}.",
-        *_both(draw),
+        *wide_and_narrow(draw),
     )
 
 
@@ -144,7 +137,7 @@ def disaggregation(model: ModelConfig, prompt_len: int, link_bandwidth: float) -
         f"A router sends a prompt of {prompt_len:,} tokens to a replica of the prefill pool, which is compute-bound and"
         f" sized for TTFT. Its cache, {size}, crosses the network once, {time} at {rate}. A replica of the decode pool,"
         " memory-bound and sized for TPOT, streams the answer.",
-        *_both(draw),
+        *wide_and_narrow(draw),
         steps=4,
     )
 
@@ -192,7 +185,7 @@ def queue(utilizations: Sequence[float]) -> Diagram:
         "Waiting explodes near full",
         f"Bars of the mean time in the system for the simplest queue. {listed}. One service time of each bar is the"
         " service itself, the rest is waiting.",
-        *_both(draw),
+        *wide_and_narrow(draw),
     )
 
 
@@ -236,7 +229,7 @@ def scheduler() -> Diagram:
         "Before each step a scheduler decides. In every step: admission (does the cache of the whole request fit?) and"
         " order (who goes first, and how many prompt tokens?). Under pressure: preemption (memory ends, whom to pause,"
         " and is the cache kept or computed again?) and shedding (too many wait, whom to refuse at once?).",
-        *_both(draw),
+        *wide_and_narrow(draw),
         steps=5,
     )
 
@@ -337,5 +330,5 @@ def open_loop(service: float, interval: float, stall: tuple[float, float], until
         f"A server takes {service:g} s for a request and stands still from {stall[0]:g} to {stall[1]:g} s. The"
         f" closed-loop test sends again only after an answer and calls {counts[0]} requests slow. The open-loop test"
         f" sends every {interval:g} s and finds {counts[1]} slow: all that arrive in the stall or behind it.",
-        *_both(draw),
+        *wide_and_narrow(draw),
     )

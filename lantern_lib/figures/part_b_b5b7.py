@@ -7,19 +7,12 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from lantern_lib import step, transformer
-from lantern_lib.figures.diagram import NARROW, WIDE, Canvas, Diagram
+from lantern_lib.figures.diagram import NARROW, WIDE, Canvas, Diagram, wide_and_narrow
 from lantern_lib.figures.roles import ARITHMETIC, CONTROL, MEMORY, MUTED, TEXT, TOTAL, USER, Role
 from lantern_lib.hardware import Replica
 from lantern_lib.model_config import ModelConfig
 from lantern_lib.quantization import with_storage
 from lantern_lib.units import format_quantity
-
-
-def _both(draw: Callable[[Canvas], None]) -> tuple[Canvas, Canvas]:
-    wide, narrow = Canvas(WIDE), Canvas(NARROW)
-    draw(wide)
-    draw(narrow)
-    return wide, narrow
 
 
 def storages(
@@ -85,7 +78,9 @@ def storages(
         f" tokens/s at batch {batch_size}"
         for bits, size, alone, rate in rows
     )
-    return Diagram("The same weights in three widths", f"Bars for each width of a weight. {listed}.", *_both(draw))
+    return Diagram(
+        "The same weights in three widths", f"Bars for each width of a weight. {listed}.", *wide_and_narrow(draw)
+    )
 
 
 @dataclass(frozen=True)
@@ -196,7 +191,7 @@ def speculative_round(
         f"A draft model proposes {count} tokens in {count} small steps. The large model scores all of them in one step."
         f" The first {kept} pass and are kept, the next fails and is replaced by a token of the large model's own, and"
         f" what follows is dropped. The round gave {kept + 1} tokens.",
-        *_both(draw),
+        *wide_and_narrow(draw),
         steps=4,
     )
 
@@ -250,7 +245,9 @@ def benchmark_loop() -> Diagram:
         canvas.text(2, y + h + 24, until, colour=CONTROL.colour, size=12.5)
 
     listed = "; ".join(f"{title}: {' '.join(rows)}" for _, title, rows in stations)
-    return Diagram("A benchmark is a loop", f"Five stations in a circle. {listed}. Then measure again.", *_both(draw))
+    return Diagram(
+        "A benchmark is a loop", f"Five stations in a circle. {listed}. Then measure again.", *wide_and_narrow(draw)
+    )
 
 
 def step_gap(model: ModelConfig, replica: Replica, context_len: int, measured_seconds: float) -> Diagram:
@@ -319,5 +316,5 @@ def step_gap(model: ModelConfig, replica: Replica, context_len: int, measured_se
         "What a floor explains of a measured step",
         f"One bar of {format_quantity(measured_seconds, 'ms')} to scale: {listed}. The floor ends at"
         f" {format_quantity(floor.total_seconds, 'ms', 1)}.",
-        *_both(draw),
+        *wide_and_narrow(draw),
     )

@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from lantern_lib.figures.diagram import NARROW, WIDE, Canvas, Diagram
+from lantern_lib.figures.diagram import WIDE, Canvas, Diagram, wide_and_narrow
 from lantern_lib.figures.roles import ARITHMETIC, CONTROL, MEMORY, MUTED, TOTAL, USER, Role
 from lantern_lib.kv_blocks import BlockPool
 from lantern_lib.prefix_tree import PrefixTree
-
-
-def _both(draw: Callable[[Canvas], None]) -> tuple[Canvas, Canvas]:
-    wide, narrow = Canvas(WIDE), Canvas(NARROW)
-    draw(wide)
-    draw(narrow)
-    return wide, narrow
 
 
 def engine_loop() -> Diagram:
@@ -66,7 +59,7 @@ def engine_loop() -> Diagram:
         "Requests wait in order. In every step the scheduler retires who is done and admits who may ride, the block"
         " manager gives each rider room in the cache or refuses, one forward pass serves the whole batch, and each"
         " rider gets one token. Who is not finished rides in the next step; the blocks of the others are free again.",
-        *_both(draw),
+        *wide_and_narrow(draw),
         steps=5,
     )
 
@@ -163,7 +156,7 @@ def paging(
         f" the same two in blocks of {block_size} hold {num_used} blocks, wherever one was free; their tables list"
         f" them in order, and {num_shared} {'block is' if num_shared == 1 else 'blocks are'} shared because both"
         " requests begin with the same tokens.",
-        *_both(draw),
+        *wide_and_narrow(draw),
     )
 
 
@@ -234,6 +227,6 @@ def radix_tree(system_len: int, turns: Sequence[int], new_len: int) -> Diagram:
         f" conversation 1 adds {turns[0]:,}, conversation 2 adds {turns[1]:,} and then {turns[2]:,}. Stored are"
         f" {tree.num_tokens:,} tokens where two separate copies would take {apart:,}. A new request walks down to its"
         f" longest cached prefix: {found:,} of {len(new):,} tokens are found, {len(new) - found:,} are computed.",
-        *_both(draw),
+        *wide_and_narrow(draw),
         steps=5,
     )

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from lantern_lib import kv_cache, step
 from lantern_lib import mixture_of_experts as experts
-from lantern_lib.figures.diagram import NARROW, WIDE, Canvas, Diagram
+from lantern_lib.figures.diagram import WIDE, Canvas, Diagram, wide_and_narrow
 from lantern_lib.figures.roles import ARITHMETIC, CONTROL, MEMORY, MUTED, TOTAL, USER, Role
 from lantern_lib.hardware import Replica
 from lantern_lib.mixture_of_experts import ExpertConfig
@@ -16,13 +16,6 @@ from lantern_lib.units import format_quantity
 
 _GPUS = 4
 _PITCH, _GPU_WIDTH, _GPU_HEIGHT = 39, 30, 74
-
-
-def _both(draw: Callable[[Canvas], None]) -> tuple[Canvas, Canvas]:
-    wide, narrow = Canvas(WIDE), Canvas(NARROW)
-    draw(wide)
-    draw(narrow)
-    return wide, narrow
 
 
 def _gpus(canvas: Canvas, x: float, y: float) -> list[float]:
@@ -106,7 +99,7 @@ def layouts(model: ModelConfig) -> Diagram:
                 canvas.text(column, top + 36 * row + 16, text, size=13)
 
     listed = ". ".join(f"{t}: each GPU holds {w[0]}; {w[1]} crosses between them; it buys {w[2]}" for t, _, w in panels)
-    return Diagram("Four ways to spread a model", f"{listed}.", *_both(draw))
+    return Diagram("Four ways to spread a model", f"{listed}.", *wide_and_narrow(draw))
 
 
 def expert_routing(model: ExpertConfig, shown: int = 8, chosen: tuple[int, ...] = (1, 2)) -> Diagram:
@@ -162,7 +155,7 @@ def expert_routing(model: ExpertConfig, shown: int = 8, chosen: tuple[int, ...] 
         "All experts are stored, few are computed",
         f"A router sends one token to {len(chosen)} of {shown} experts; the others are stored and not used. To scale,"
         f" {model.name} stores {amounts[0]} of weights and one token uses {amounts[1]} of them.",
-        *_both(draw),
+        *wide_and_narrow(draw),
     )
 
 
@@ -236,5 +229,5 @@ def part_b_result(
     return Diagram(
         "Part B in Lantern's numbers",
         f"{replica.tp_size} GPUs with 16-bit weights and cache on day 5, and with 8 bits in month 3: {listed}.",
-        *_both(draw),
+        *wide_and_narrow(draw),
     )

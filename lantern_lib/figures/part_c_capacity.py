@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from lantern_lib.capacity import Plan
-from lantern_lib.figures.diagram import NARROW, WIDE, Canvas, Diagram
+from lantern_lib.figures.diagram import WIDE, Canvas, Diagram, wide_and_narrow
 from lantern_lib.figures.roles import ARITHMETIC, CONTROL, MEMORY, MUTED, TOTAL, USER, Role
 from lantern_lib.units import format_quantity
-
-
-def _both(draw: Callable[[Canvas], None]) -> tuple[Canvas, Canvas]:
-    wide, narrow = Canvas(WIDE), Canvas(NARROW)
-    draw(wide)
-    draw(narrow)
-    return wide, narrow
 
 
 def five_questions() -> Diagram:
@@ -63,7 +56,7 @@ def five_questions() -> Diagram:
         "Five questions to ask of any serving system",
         f"{listed}. The first three set how many tokens a second a replica makes, the fourth how busy it may be, and"
         " the fifth how much work there is at all. Each names the pages that answer it.",
-        *_both(draw),
+        *wide_and_narrow(draw),
         steps=5,
     )
 
@@ -157,5 +150,5 @@ def sizing(plans: Sequence[tuple[str, Plan]], dollars_per_gpu_hour: float, promi
     return Diagram(
         "Plans for one traffic, to scale",
         f"Each row shows the replicas of a plan as frames, filled with work from the left. {listed}.",
-        *_both(draw),
+        *wide_and_narrow(draw),
     )

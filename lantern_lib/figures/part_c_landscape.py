@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
 
-from lantern_lib.figures.diagram import NARROW, WIDE, Canvas, Diagram
+from lantern_lib.figures.diagram import WIDE, Canvas, Diagram, wide_and_narrow
 from lantern_lib.figures.roles import ARITHMETIC, CONTROL, MUTED, TOTAL, USER, Role
 
 
@@ -55,13 +54,6 @@ BUGS = (
     ),
 )
 BALANCING = date(2025, 8, 29)
-
-
-def _both(draw: Callable[[Canvas], None]) -> tuple[Canvas, Canvas]:
-    wide, narrow = Canvas(WIDE), Canvas(NARROW)
-    draw(wide)
-    draw(narrow)
-    return wide, narrow
 
 
 def layers() -> Diagram:
@@ -132,7 +124,7 @@ def layers() -> Diagram:
         " replica for each request, sets the number of workers and says where the cache lives. Under it"
         " each replica has an engine (vLLM, SGLang, TensorRT-LLM), which decides who rides in the next step. Under"
         " each engine are kernels such as FlashAttention and FlashInfer, which run one operation on its GPUs.",
-        *_both(draw),
+        *wide_and_narrow(draw),
         steps=3,
     )
 
@@ -195,7 +187,7 @@ def usual_path() -> Diagram:
         " Last an own fleet: open weights, paid by the GPU-hour, your engine; Lantern's agents in month 5. One goes on"
         " when open weights are enough, and again when load is steady and prefixes are shared; the first two stay for"
         " peaks.",
-        *_both(draw),
+        *wide_and_narrow(draw),
         steps=3,
     )
 
@@ -247,7 +239,7 @@ def evidence() -> Diagram:
         " cache rules), postmortems (what broke, where and for how many) and reports on open weights (shapes, layouts,"
         " tiers of cache). The fourth is dashed: what is concluded from outside, such as paging and quantisation,"
         " without the combination or the number of GPUs.",
-        *_both(draw),
+        *wide_and_narrow(draw),
     )
 
 
@@ -300,5 +292,5 @@ def postmortem() -> Diagram:
         "Three bugs, none of them the model",
         f"Bars on a time axis from August to September 2025. {listed}. A vertical line marks the change of load"
         " balancing on 29 August, after which far more requests were sent to the wrong servers.",
-        *_both(draw),
+        *wide_and_narrow(draw),
     )

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from lantern_lib.figures.diagram import NARROW, WIDE, Canvas, Diagram
+from lantern_lib.figures.diagram import WIDE, Canvas, Diagram, wide_and_narrow
 from lantern_lib.figures.roles import CONTROL, MUTED, TOTAL
 from lantern_lib.pricing import Choice, Option, Requirements, cheapest_option
 
 GATES = ("region", "class", "processor", "weights")
-
-
-def _both(draw: Callable[[Canvas], None]) -> tuple[Canvas, Canvas]:
-    wide, narrow = Canvas(WIDE), Canvas(NARROW)
-    draw(wide)
-    draw(narrow)
-    return wide, narrow
 
 
 def _refusing(choice: Choice, option: Option) -> list[str]:
@@ -104,5 +97,5 @@ def gates(options: Sequence[Option], needs: Requirements, who: str) -> Diagram:
         f"The gates for {who}",
         "A table of options and the gates region, class, processor and weights."
         f" {listed}. Left over and chosen: {chosen}.",
-        *_both(draw),
+        *wide_and_narrow(draw),
     )

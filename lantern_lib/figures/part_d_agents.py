@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
-from lantern_lib.figures.diagram import NARROW, WIDE, Canvas, Diagram
+from lantern_lib.figures.diagram import WIDE, Canvas, Diagram, wide_and_narrow
 from lantern_lib.figures.roles import ARITHMETIC, CONTROL, MEMORY, MUTED, USER, Role
 from lantern_lib.prompt_cache import ANTHROPIC, bill_requests, session_requests
 from lantern_lib.workload import Session
-
-
-def _both(draw: Callable[[Canvas], None]) -> tuple[Canvas, Canvas]:
-    wide, narrow = Canvas(WIDE), Canvas(NARROW)
-    draw(wide)
-    draw(narrow)
-    return wide, narrow
 
 
 def agent_loop(session: Session) -> Diagram:
@@ -90,7 +82,7 @@ def agent_loop(session: Session) -> Diagram:
         " and asks for a tool; the tool runs for seconds or minutes while the session waits; its result is appended,"
         f" and the whole is sent again. The first call sends {lengths[0]:,} tokens, the second {lengths[1]:,}, and call"
         f" {len(lengths)} sends {lengths[-1]:,}, almost all of it sent before.",
-        *_both(draw),
+        *wide_and_narrow(draw),
         steps=5,
     )
 
@@ -146,7 +138,7 @@ def chat_agent(chat: Session, agent: Session) -> Diagram:
         f"Four pairs of bars. A chat makes {chat_calls} call, reads {chat_in:,} tokens, writes {chat_out:,} and waits"
         f" for no tool. The agent makes {calls} calls, reads {sent:,} tokens, writes {got:,} and waits {idle:.0f}"
         " seconds for its tools. On one scale its reading fills the line, and its writing is hardly to be seen.",
-        *_both(draw),
+        *wide_and_narrow(draw),
     )
 
 
@@ -224,5 +216,5 @@ def misses(session: Session, tools_len: int, system_len: int) -> Diagram:
         " written again. Rewritten history: a summary makes the prompt short, and all of it after the system prompt is"
         " new. Routing: another machine has no entry. Remedies: shorter tools or a longer lifetime; what is stable"
         " first; rare summaries; sessions sent to where their cache is.",
-        *_both(draw),
+        *wide_and_narrow(draw),
     )

@@ -7,18 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from lantern_lib import kv_cache
 from lantern_lib.agents import CallBudget, deliver
 from lantern_lib.cache_tiers import Tier, reload_or_recompute
-from lantern_lib.figures.diagram import NARROW, WIDE, Canvas, Diagram
+from lantern_lib.figures.diagram import WIDE, Canvas, Diagram, wide_and_narrow
 from lantern_lib.figures.roles import ARITHMETIC, ATTACKER, CONTROL, MEMORY, MUTED, TOTAL, USER, Role
 from lantern_lib.hardware import Replica
 from lantern_lib.model_config import ModelConfig
 from lantern_lib.units import format_quantity
-
-
-def _both(draw: Callable[[Canvas], None]) -> tuple[Canvas, Canvas]:
-    wide, narrow = Canvas(WIDE), Canvas(NARROW)
-    draw(wide)
-    draw(narrow)
-    return wide, narrow
 
 
 def recompute(model: ModelConfig, replica: Replica, context_len: int, bandwidths: Sequence[float]) -> Diagram:
@@ -68,7 +61,7 @@ def recompute(model: ModelConfig, replica: Replica, context_len: int, bandwidths
     return Diagram(
         "Computing a cache again, and loading it",
         f"Bars to one scale for a session whose cache is {size}. {listed}. The bars of loading are short.",
-        *_both(draw),
+        *wide_and_narrow(draw),
     )
 
 
@@ -123,7 +116,7 @@ def tiers(model: ModelConfig, replica: Replica, context_len: int, stores: Sequen
         "A router over four stores of cache",
         f"A router, which knows where each session's prefix lies, stands over four stores. {listed}. Each store down"
         f" holds more and gives back more slowly. A session has {context_len:,} tokens.",
-        *_both(draw),
+        *wide_and_narrow(draw),
         steps=len(levels) + 1,
     )
 
@@ -188,7 +181,7 @@ def call_budget(call: CallBudget, num_calls: int, variants: Mapping[str, CallBud
         "The time of a call, and of a task",
         f"One call takes {call.total_seconds:.1f} s: {told}. A task of {num_calls} calls takes, by plan: {plans}."
         " Decoding is the longest part of most.",
-        *_both(draw),
+        *wide_and_narrow(draw),
     )
 
 
@@ -248,6 +241,6 @@ def idempotency() -> Diagram:
         "Two sequences between an agent and a tool that sends mail. In both the reply to the first request is lost and"
         f" the agent sends again. Without a key the tool acts again, and the customer gets {counts[done[0] - 1]}. With"
         f" one key for both attempts the tool answers from its record, and the customer gets {counts[done[1] - 1]}.",
-        *_both(draw),
+        *wide_and_narrow(draw),
         steps=4,
     )

@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from lantern_lib.figures.diagram import NARROW, WIDE, Canvas, Diagram
+from lantern_lib.figures.diagram import WIDE, Canvas, Diagram, wide_and_narrow
 from lantern_lib.figures.roles import ARITHMETIC, ATTACKER, CONTROL, MEMORY, TOTAL, USER, Role
 from lantern_lib.guardrails.cache_scope import ttft_seconds
 from lantern_lib.hardware import Replica
 from lantern_lib.model_config import ModelConfig
 from lantern_lib.units import format_quantity
-
-
-def _both(draw: Callable[[Canvas], None]) -> tuple[Canvas, Canvas]:
-    wide, narrow = Canvas(WIDE), Canvas(NARROW)
-    draw(wide)
-    draw(narrow)
-    return wide, narrow
 
 
 def surfaces() -> Diagram:
@@ -54,7 +45,9 @@ def surfaces() -> Diagram:
 
     words = "; ".join(f"{title}: {' '.join(comes)}, and it {fails[0]}" for _, title, comes, fails in found)
     return Diagram(
-        "Three attack surfaces", f"Three boxes, each with who comes to it and how it fails. {words}.", *_both(draw)
+        "Three attack surfaces",
+        f"Three boxes, each with who comes to it and how it fails. {words}.",
+        *wide_and_narrow(draw),
     )
 
 
@@ -122,7 +115,7 @@ def context_window() -> Diagram:
         "The system prompt and the user's message, written by Lantern and the user, and a page or mail and a tool's"
         " answer, which others can write, become one row of tokens that the same attention reads. No mark says which"
         " words may command. The model's tool calls are made with the rights of the user.",
-        *_both(draw),
+        *wide_and_narrow(draw),
     )
 
 
@@ -190,7 +183,7 @@ def gates() -> Diagram:
         "Four gates between a request and the world",
         f"The model asks and never acts. Its request passes four gates. {listed}. Tools hold the credentials, the"
         " prompt never does, and a record keeps what the model asked for and what ran.",
-        *_both(draw),
+        *wide_and_narrow(draw),
         steps=6,
     )
 
@@ -252,7 +245,7 @@ def side_channel(model: ModelConfig, replica: Replica, public_len: int, secret_l
         f"Tenant A sends a {prompt}, of which {public_len:,} are public and cached; the first token comes after {cold}."
         f" Tenant B sends the same and gets its first token after {known}: so somebody has sent it. With a cache that"
         f" keeps tenants apart, B waits {cold} whether or not A has sent it, which says nothing.",
-        *_both(draw),
+        *wide_and_narrow(draw),
         steps=3,
     )
 
@@ -299,4 +292,4 @@ def shared_surfaces() -> Diagram:
                 canvas.text(14, y + 65, contains, colour=USER.colour, size=12.5)
 
     listed = "; ".join(f"{title}: {leaks}; contained by {contains}" for title, leaks, contains in rows)
-    return Diagram("Five things that tenants share", f"A list. {listed}.", *_both(draw))
+    return Diagram("Five things that tenants share", f"A list. {listed}.", *wide_and_narrow(draw))

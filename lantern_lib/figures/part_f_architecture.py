@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable
 from dataclasses import dataclass
 
-from lantern_lib.figures.diagram import NARROW, WIDE, Canvas, Diagram
+from lantern_lib.figures.diagram import WIDE, Canvas, Diagram, wide_and_narrow
 from lantern_lib.figures.roles import ATTACKER, CONTROL, MEMORY, TOTAL, USER, Role
 
 #: Seconds without a byte after which the load balancer closes a connection; a fact of page F1, held by a test.
@@ -37,13 +36,6 @@ BESIDE = (
     Block("7. Tool plane", ATTACKER, "Fargate, Network Firewall", "in the pool, an obeyed stranger is inside"),
     Block("8. Observability", TOTAL, "Prometheus, OpenTelemetry", "watches the CPU, and scales too late"),
 )
-
-
-def _both(draw: Callable[[Canvas], None]) -> tuple[Canvas, Canvas]:
-    wide, narrow = Canvas(WIDE), Canvas(NARROW)
-    draw(wide)
-    draw(narrow)
-    return wide, narrow
 
 
 def _wide_block(canvas: Canvas, block: Block, x: float, y: float, width: float, *, on_path: bool) -> None:
@@ -97,7 +89,7 @@ def aws_path() -> Diagram:
         "The path of one request on AWS",
         "Five filled boxes in a row, and three empty ones beside them, each with what is built from and what breaks if"
         f" nobody takes care. {listed}. Only the fifth holds GPUs. Gateway and router are Lantern's own code.",
-        *_both(draw),
+        *wide_and_narrow(draw),
         steps=8,
     )
 
@@ -161,7 +153,7 @@ def build_or_buy() -> Diagram:
         "Who runs what",
         f"A table of six layers, from the product down, and three ways to get tokens: {', '.join(WAYS)}. Green cells"
         f" are run by you. {told}. Right when: {when}.",
-        *_both(draw),
+        *wide_and_narrow(draw),
         steps=3,
     )
 
@@ -215,5 +207,5 @@ def bedrock_options() -> Diagram:
         " another Region of the same geography answers, and data stay in it; with a global profile any commercial"
         f" Region answers, for about {GLOBAL_SAVING_PERCENT} percent less. The two are not bought together, and neither"
         " retries for the application.",
-        *_both(draw),
+        *wide_and_narrow(draw),
     )

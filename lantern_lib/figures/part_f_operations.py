@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from lantern_lib.figures.diagram import NARROW, WIDE, Canvas, Diagram
+from lantern_lib.figures.diagram import WIDE, Canvas, Diagram, wide_and_narrow
 from lantern_lib.figures.roles import ARITHMETIC, CONTROL, MEMORY, MUTED, TOTAL, USER, Role
 from lantern_lib.rollout import ReplayPlan
 
 Boxes = list[tuple[Role, str, list[str]]]
-
-
-def _both(draw: Callable[[Canvas], None]) -> tuple[Canvas, Canvas]:
-    wide, narrow = Canvas(WIDE), Canvas(NARROW)
-    draw(wide)
-    draw(narrow)
-    return wide, narrow
 
 
 def _time(seconds: float) -> str:
@@ -74,7 +67,7 @@ def scaling(warm_seconds: float, cold_seconds: float, promise_seconds: float) ->
         "Queue depth, cache pressure and a forecast drive the autoscaler. Refusing whoever would wait more than"
         f" {promise} works at once; a replica of the warm pool serves after {warm}. A new node serves after {cold}, if"
         " the provider has one.",
-        *_both(draw),
+        *wide_and_narrow(draw),
         steps=4,
     )
 
@@ -138,7 +131,7 @@ def capacity_kinds(replicas: Sequence[int], base: int, batch_hours: Sequence[int
         " base are bought by the hour or as a block. In a separate row, interruptible capacity does work without a"
         " reader, in"
         f" {len(batch_hours)} hours.",
-        *_both(draw),
+        *wide_and_narrow(draw),
     )
 
 
@@ -194,7 +187,7 @@ def rollout(plan: ReplayPlan, canary_share: float, ramp: Sequence[float], slices
         f" Canary: {canary_share * 100:.0f} percent of real traffic. Compare: sampled scores in {slices} slices, each"
         f" on its own. Ramp: to {', '.join(shares)} percent. From each step a way leads back, and the old version"
         " stays loaded.",
-        *_both(draw),
+        *wide_and_narrow(draw),
         steps=4,
     )
 
@@ -248,7 +241,7 @@ def failover(num_replicas: int, utilization: float, cold_seconds: float) -> Diag
         f" sessions are sent again, once, with a mark. The {num_replicas - 1} other replicas go from {before:.0f} to"
         f" {after:.0f} percent busy, and an API takes what is too much. After {_time(cold_seconds)} a replacement"
         " serves, once it has passed the same check.",
-        *_both(draw),
+        *wide_and_narrow(draw),
         steps=5,
     )
 
@@ -307,7 +300,9 @@ def incidents() -> Diagram:
         f"{symptom}: first {', '.join(first) or 'none of them'}, then {', '.join(later)}; look at {look}"
         for symptom, look, first, later in INCIDENTS
     )
-    return Diagram("Which signals move in which incident", f"Five incidents and eight signals. {listed}.", *_both(draw))
+    return Diagram(
+        "Which signals move in which incident", f"Five incidents and eight signals. {listed}.", *wide_and_narrow(draw)
+    )
 
 
 def _draw_incident_list(canvas: Canvas) -> None:

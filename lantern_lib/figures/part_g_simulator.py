@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from lantern_lib.figures.diagram import NARROW, WIDE, Canvas, Diagram
+from lantern_lib.figures.diagram import WIDE, Canvas, Diagram, wide_and_narrow
 from lantern_lib.figures.roles import ARITHMETIC, CONTROL, MEMORY, MUTED, TOTAL, USER
 from lantern_lib.simulator import EngineConfig, StepModel, simulate, simulate_by_steps
 from lantern_lib.units import require_int
@@ -26,13 +26,6 @@ SETTINGS = {
     "floor": "peaks as printed",
 }
 MEASURES = {"ttft": ("first token", USER), "tpot": ("time per token", MEMORY), "makespan": ("whole run", TOTAL)}
-
-
-def _both(draw: Callable[[Canvas], None]) -> tuple[Canvas, Canvas]:
-    wide, narrow = Canvas(WIDE), Canvas(NARROW)
-    draw(wide)
-    draw(narrow)
-    return wide, narrow
 
 
 def toy_workload() -> Workload:
@@ -126,7 +119,7 @@ def timeline(workload: Workload | None = None, config: EngineConfig = TOY) -> Di
         " one waits, when its prompt is read, and when its answer is written; while one prompt is read, the other"
         f" answers stand still. Below, the loop takes {len(steps)} steps and the engine looks"
         f" {len(events)} times: at arrivals it can admit, after prompts, and when an answer ends.",
-        *_both(draw),
+        *wide_and_narrow(draw),
     )
 
 
@@ -234,4 +227,4 @@ def predicted(runs: Mapping[str, Any]) -> Diagram:
         canvas.text(middle - 8, y + 10, "too small", size=12.5, colour=MUTED, anchor="end")
         canvas.text(middle + 8, y + 10, "too large", size=12.5, colour=MUTED)
 
-    return Diagram("Predicted against measured", " ".join(words), *_both(draw))
+    return Diagram("Predicted against measured", " ".join(words), *wide_and_narrow(draw))
