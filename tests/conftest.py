@@ -39,7 +39,11 @@ def holds(entry: dict[str, Any], compute: dict[str, Callable[..., float]]) -> No
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Give a test with an ``entry`` argument every number of its module's ``PUBLISHED`` list."""
+    """Give a test every number of its module's ``PUBLISHED`` list, or every figure of ``DIAGRAMS`` and ``PLOTS``."""
+    for argument, catalogue in (("any_diagram", "DIAGRAMS"), ("any_plot", "PLOTS")):
+        if argument in metafunc.fixturenames:
+            figures = getattr(metafunc.module, catalogue)
+            metafunc.parametrize(argument, figures.values(), ids=figures)
     if "entry" in metafunc.fixturenames:
         entries = published(metafunc.module.PUBLISHED)
         metafunc.parametrize("entry", entries, ids=[entry["id"] for entry in entries])
@@ -55,6 +59,22 @@ def hold() -> Callable[[dict[str, Any], dict[str, Callable[..., float]]], None]:
 def entries(request: pytest.FixtureRequest) -> list[dict[str, Any]]:
     """Return all numbers of the module's ``PUBLISHED`` list."""
     return published(request.module.PUBLISHED)
+
+
+@pytest.fixture
+def sound_diagram() -> Callable[[Callable[[], Any]], None]:
+    """Return what holds for every diagram; see ``figure_rules.py``."""
+    from tests.figure_rules import diagram_is_sound
+
+    return lambda make: diagram_is_sound(make())
+
+
+@pytest.fixture
+def sound_plot() -> Callable[[Callable[[], Any]], None]:
+    """Return what holds for every plot; see ``figure_rules.py``."""
+    from tests.figure_rules import plot_is_sound
+
+    return lambda make: plot_is_sound(make().to_dict())
 
 
 @pytest.fixture(scope="session")

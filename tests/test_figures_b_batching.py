@@ -16,8 +16,8 @@ pytest.importorskip("altair", reason="figures need the labs extra")
 from lantern_lib.figures import part_b_batching as diagrams
 from lantern_lib.figures import part_b_batching_plots as plots
 from lantern_lib.figures.diagram import Diagram
-from lantern_lib.figures.roles import NEUTRALS, PAGE_COLOURS, ROLES
 from lantern_lib.workload import output_lengths_512
+from tests.figure_rules import once
 
 LENGTHS = output_lengths_512()
 DIAGRAMS: dict[str, Callable[[], Diagram]] = {
@@ -25,41 +25,16 @@ DIAGRAMS: dict[str, Callable[[], Diagram]] = {
     "paging": lambda: diagrams.paging(40, 32, (38, 9), 16, 256),
     "radix": lambda: diagrams.radix_tree(1500, (400, 600, 300), 50),
 }
-PLOTS: dict[str, Callable[[], Any]] = {
-    "batching": lambda: plots.batching(LENGTHS, num_slots=32),
-    "paged": lambda: plots.paged(LENGTHS, block_size=16, reserved_len=4096),
-}
+PLOTS = once(
+    {
+        "batching": lambda: plots.batching(LENGTHS, num_slots=32),
+        "paged": lambda: plots.paged(LENGTHS, block_size=16, reserved_len=4096),
+    }
+)
 
 
 def drawings(name: str) -> list[ElementTree.Element]:
     return list(ElementTree.fromstring(DIAGRAMS[name]()._repr_html_()))
-
-
-@pytest.mark.parametrize("name", DIAGRAMS)
-def test_a_diagram_is_described_and_its_text_stays_inside(name: str) -> None:
-    assert len(DIAGRAMS[name]().description) > 80
-    for svg in drawings(name):
-        width = float(svg.get("width", "0"))
-        for text in svg.iter("text"):
-            size, x = float(text.get("font-size", "0")), float(text.get("x", "0"))
-            length = 0.62 * size * len(text.text or "")
-            start = {"start": x, "middle": x - length / 2, "end": x - length}[text.get("text-anchor", "start")]
-            assert size >= 11
-            assert start >= -length * 0.1, text.text
-            assert start + length <= width + length * 0.12, text.text
-
-
-@pytest.mark.parametrize("name", DIAGRAMS)
-def test_colours_of_a_diagram_are_roles_or_neutral(name: str) -> None:
-    allowed = {r.colour for r in ROLES} | {f"var({n}, {v})" for n, v in NEUTRALS.items()} | {"none", None}
-    for svg in drawings(name):
-        assert {element.get(kind) for element in svg.iter() for kind in ("fill", "stroke")} <= allowed
-
-
-@pytest.mark.parametrize("name", ["engine", "radix"])
-def test_a_diagram_that_unfolds_has_its_steps(name: str) -> None:
-    for svg in drawings(name):
-        assert {g.get("data-step") for g in svg.iter("g")} == {str(n) for n in range(1, DIAGRAMS[name]().steps + 1)}
 
 
 def test_the_blocks_drawn_are_those_of_two_requests_that_share_a_beginning() -> None:
@@ -122,20 +97,16 @@ def test_the_block_ring_reads_the_published_numbers(size: int, slots: str, empty
     assert row["slots_text"].startswith(f"{slots} token-slots")
 
 
-@pytest.mark.parametrize("name", PLOTS)
-def test_a_plot_describes_itself_in_plain_colours_and_names_its_stops(name: str) -> None:
-    spec = PLOTS[name]().to_dict()
-    assert len(spec["description"]) > 150
-    assert len(spec["usermeta"]["lantern"]["stops"]["ring"]) in (len(plots.SLOTS), len(plots.BLOCK_SIZES))
-    text = json.dumps({key: value for key, value in spec.items() if key not in ("datasets", "data")})
-    assert "var(" not in text
-    drawn = set(re.findall(r'"(?:fill|stroke|color)": (?:\{"value": )?"(#[0-9a-f]{6})"', text))
-    assert len(drawn) >= 4
-    assert drawn <= set(PAGE_COLOURS)
-
-
 def test_a_ring_starts_only_on_a_stop() -> None:
     with pytest.raises(ValueError, match="^num_slots must be a stop of the slider"):
         plots.batching(LENGTHS, num_slots=33)
     with pytest.raises(ValueError, match="^block_size must be a stop of the slider"):
         plots.paged(LENGTHS, block_size=17, reserved_len=4096)
+
+
+def test_diagrams_are_sound(any_diagram: Any, sound_diagram: Callable[[Any], None]) -> None:
+    sound_diagram(any_diagram)
+
+
+def test_plots_are_sound(any_plot: Any, sound_plot: Callable[[Any], None]) -> None:
+    sound_plot(any_plot)

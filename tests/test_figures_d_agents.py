@@ -15,9 +15,10 @@ pytest.importorskip("altair", reason="figures need the labs extra")
 from lantern_lib.figures import part_d_agents as diagrams
 from lantern_lib.figures import part_d_agents_plots as plots
 from lantern_lib.figures.diagram import Diagram
-from lantern_lib.figures.roles import ARITHMETIC, MEMORY, PAGE_COLOURS, ROLES
+from lantern_lib.figures.roles import ARITHMETIC, MEMORY
 from lantern_lib.prompt_cache import agent_session
 from lantern_lib.workload import Call, Session
+from tests.figure_rules import once
 
 SESSION = agent_session(20, 6000, 1500)
 DIAGRAMS: dict[str, Callable[[], Diagram]] = {
@@ -33,37 +34,6 @@ def drawings(diagram: Diagram) -> list[ElementTree.Element]:
 
 def bars(svg: ElementTree.Element, role: str) -> list[float]:
     return [float(r.get("width", "0")) for r in svg.iter("rect") if r.get("fill") == role and r.get("rx") == "2"]
-
-
-@pytest.mark.parametrize("name", DIAGRAMS)
-def test_a_diagram_is_described_and_its_text_stays_inside(name: str) -> None:
-    """A letter is taken as 0.62 em wide, more than any system font of the site needs."""
-    diagram = DIAGRAMS[name]()
-    assert len(diagram.description) > 80
-    for svg in drawings(diagram):
-        width = float(svg.get("width", "0"))
-        assert {g.get("data-step") for g in svg.iter("g")} == {str(n + 1) for n in range(diagram.steps)}
-        for text in svg.iter("text"):
-            size, x, words = float(text.get("font-size", "0")), float(text.get("x", "0")), text.text or ""
-            assert size >= 11.5, words
-            length = 0.62 * size * len(words)
-            start = {"start": x, "middle": x - length / 2, "end": x - length}[text.get("text-anchor", "start")]
-            assert start >= -length * 0.1, f"{words!r} begins at {start:.0f}"
-            assert start + length <= width + length * 0.12, f"{words!r} ends at {start + length:.0f} of {width}"
-
-
-@pytest.mark.parametrize("name", DIAGRAMS)
-def test_bars_stay_inside_and_colours_are_roles(name: str) -> None:
-    allowed = {role.colour for role in ROLES} | {"none"}
-    for svg in drawings(DIAGRAMS[name]()):
-        width = float(svg.get("width", "0"))
-        for element in svg.iter():
-            if element.tag == "rect":
-                assert float(element.get("x", "0")) + float(element.get("width", "0")) <= width
-            for attribute in ("fill", "stroke"):
-                colour = element.get(attribute)
-                if colour and colour not in allowed:
-                    assert re.match(r"var\(--lt-(text|muted|rule|surface|panel), #[0-9a-f]{6}\)$", colour), colour
 
 
 @pytest.mark.parametrize(
@@ -106,9 +76,12 @@ def tables(chart: Any) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     return totals, calls
 
 
+PLOTS = once({"session_bill": lambda: plots.session_bill(num_slow=1)})
+
+
 @pytest.mark.parametrize(("misses", "percent"), [(0, 19.8), (1, 29.2), (2, 34.3), (5, 49.6), (10, 75.2), (19, 125.0)])
 def test_the_ring_reads_the_published_table(misses: int, percent: float) -> None:
-    totals, calls = tables(plots.session_bill(num_slow=1))
+    totals, calls = tables(PLOTS["session_bill"])
     (row,) = [r for r in totals if r["terms"] == "5 min" and r["stop"] == misses]
     assert row["percent"] == percent
     assert f"{percent}%" in row["cost_text"]
@@ -120,22 +93,19 @@ def test_the_ring_reads_the_published_table(misses: int, percent: float) -> None
 
 def test_an_hour_loses_nothing() -> None:
     """By hand: 12,000 + 37,050 + 57,000 of 405,000."""
-    totals, calls = tables(plots.session_bill(num_slow=1))
+    totals, calls = tables(PLOTS["session_bill"])
     assert {r["percent"] for r in totals if r["terms"] == "1 hour"} == {26.2}
     assert not any(r["lost"] for r in calls if r["terms"] == "1 hour")
-
-
-def test_the_plot_describes_itself_names_its_stops_and_holds_plain_colours() -> None:
-    spec = plots.session_bill(num_slow=1).to_dict()
-    assert len(spec["description"]) > 150
-    assert spec["usermeta"]["lantern"]["stops"]["ring"] == [str(n) for n in range(20)]
-    text = json.dumps({k: v for k, v in spec.items() if k not in ("datasets", "data")})
-    assert "var(" not in text
-    drawn = set(re.findall(r'"(?:fill|stroke|color)": (?:\{"value": )?"(#[0-9a-f]{6})"', text))
-    assert len(drawn) >= 3
-    assert drawn <= set(PAGE_COLOURS)
 
 
 def test_a_ring_starts_only_on_a_stop() -> None:
     with pytest.raises(ValueError, match="^num_slow must be a stop"):
         plots.session_bill(num_slow=20)
+
+
+def test_diagrams_are_sound(any_diagram: Any, sound_diagram: Callable[[Any], None]) -> None:
+    sound_diagram(any_diagram)
+
+
+def test_plots_are_sound(any_plot: Any, sound_plot: Callable[[Any], None]) -> None:
+    sound_plot(any_plot)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from functools import cache
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,8 @@ pytest.importorskip("altair", reason="figures need the labs extra")
 
 from lantern_lib import H100, LANTERN_70B, Replica, capacity
 from lantern_lib.figures import part_g_plots as plots
-from lantern_lib.figures.roles import PAGE_COLOURS
 from lantern_lib.measurements import read_measurements
+from tests.figure_rules import once
 
 TABLE = Path(__file__).resolve().parent.parent / "book" / "data" / "measured.csv"
 SIGNALS = (("chunk", "a chunk", 0.0296), ("answer", "an answer", 0.00007))
@@ -24,20 +24,17 @@ PLAN = capacity.plan_fleet(
 )
 
 
-@cache
-def spec(name: str) -> dict[str, Any]:
-    """Build each plot once for all tests."""
-    charts = {
+PLOTS = once(
+    {
         "measured": lambda: plots.measured_against_floor(read_measurements(TABLE), row="x02"),
         "samples": lambda: plots.samples_over_jitter(SIGNALS, jitter_ms=1),
         "standby": lambda: plots.standby_sweep(PLAN, cold_start_seconds=300),
     }
-    found: dict[str, Any] = charts[name]().to_dict()
-    return found
+)
 
 
 def rows_with(name: str, field: str) -> list[dict[str, Any]]:
-    found = re.findall(r'"values": (\[\{.*?\}\])', json.dumps(spec(name)))
+    found = re.findall(r'"values": (\[\{.*?\}\])', json.dumps(PLOTS[name].to_dict()))
     return next(rows for rows in (json.loads(text) for text in found) if field in rows[0])
 
 
@@ -71,7 +68,9 @@ def test_the_ring_reads_a_run_and_its_source(row: str, run: str, times: str, sou
 
 def test_every_choice_shows_something_and_every_row_can_be_chosen() -> None:
     rows = rows_with("measured", "share")
-    offered = {p["name"]: p["bind"]["options"] for p in spec("measured")["params"] if "options" in p.get("bind", {})}
+    offered = {
+        p["name"]: p["bind"]["options"] for p in PLOTS["measured"].to_dict()["params"] if "options" in p.get("bind", {})
+    }
     assert set(offered) == {"model", "card", "batch"}
     for field, options in offered.items():
         assert options[0] == plots.ALL
@@ -104,18 +103,6 @@ def test_the_standby_reads_whole_replicas_and_refusals() -> None:
     assert sorted(rows) == list(plots.COLD_STARTS)
 
 
-@pytest.mark.parametrize("name", ["measured", "samples", "standby"])
-def test_a_plot_describes_itself_names_its_stops_and_holds_plain_colours(name: str) -> None:
-    found = spec(name)
-    assert len(found["description"]) > 150
-    assert len(found["usermeta"]["lantern"]["stops"]["ring"]) == len({r["stop"] for r in rows_with(name, "stop")})
-    text = json.dumps({k: v for k, v in found.items() if k not in ("datasets", "data")})
-    assert "var(" not in text
-    drawn = set(re.findall(r'"(?:fill|stroke|color)": (?:\{"value": )?"(#[0-9a-f]{6})"', text))
-    assert len(drawn) >= 3
-    assert drawn <= set(PAGE_COLOURS)
-
-
 def test_a_ring_starts_only_on_a_stop() -> None:
     with pytest.raises(ValueError, match="^row must be a stop"):
         plots.measured_against_floor(read_measurements(TABLE), row="x999")
@@ -123,3 +110,7 @@ def test_a_ring_starts_only_on_a_stop() -> None:
         plots.samples_over_jitter(SIGNALS, jitter_ms=3)
     with pytest.raises(ValueError, match="^cold_start_seconds must be a stop"):
         plots.standby_sweep(PLAN, cold_start_seconds=299)
+
+
+def test_plots_are_sound(any_plot: Any, sound_plot: Callable[[Any], None]) -> None:
+    sound_plot(any_plot)
