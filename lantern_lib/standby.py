@@ -1,4 +1,4 @@
-"""A region that stands by: what users meet while it starts what it does not hold.
+"""A region that stands by: what users meet while it starts what it does not hold, and how much it has to hold.
 
 Requests are a fluid: they arrive at a steady rate and are served first come, first served. At the moment of failure
 the whole traffic moves to the standby region; it serves with the replicas it holds until the others have started.
@@ -7,8 +7,9 @@ the whole traffic moves to the standby region; it serves with the replicas it ho
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
-from lantern_lib.units import require_non_negative, require_positive
+from lantern_lib.units import format_quantity, require_int, require_non_negative, require_positive, require_share
 
 # A demand of exactly three replicas must not become four by a rounding of the last binary digit.
 _SLACK = 1e-9
@@ -178,3 +179,127 @@ def refused_requests(arrival_rate: float, demand: float, held: float, cold_start
     """
     rate = require_positive("arrival_rate", arrival_rate)
     return rate * worst_wait_seconds(demand, held, cold_start_seconds)
+
+
+@dataclass(frozen=True)
+class Failover:
+    """What happens when a region is lost and its traffic moves to a smaller one that then grows.
+
+    Parameters
+    ----------
+    demand_replicas : float
+        Replicas that the traffic keeps busy, not rounded [count].
+    standby_replicas : int
+        Replicas that run in the second region when the first is lost [count].
+    cold_start_seconds : float
+        Until the replicas that are missing serve, all at once [s].
+    fleet_replicas : int
+        Replicas that the second region grows to [count].
+
+    Examples
+    --------
+    >>> half = Failover(4.5, 4, cold_start_seconds=360, fleet_replicas=7)
+    >>> round(half.shed_share, 2), round(half.shed_seconds), round(half.overload_seconds)
+    (0.11, 40, 432)
+    """
+
+    demand_replicas: float
+    standby_replicas: int
+    cold_start_seconds: float
+    fleet_replicas: int
+
+    def __post_init__(self) -> None:
+        require_positive("demand_replicas", self.demand_replicas)
+        require_int("standby_replicas", self.standby_replicas, minimum=0)
+        require_non_negative("cold_start_seconds", self.cold_start_seconds)
+        require_int("fleet_replicas", self.fleet_replicas)
+
+    @property
+    def shed_share(self) -> float:
+        """Share of the traffic that cannot be served until the fleet has grown [ratio]."""
+        return worst_wait_seconds(self.demand_replicas, self.standby_replicas, 1.0)
+
+    @property
+    def shed_seconds(self) -> float:
+        """What is refused if nothing may wait, in seconds of the whole traffic [s]."""
+        return worst_wait_seconds(self.demand_replicas, self.standby_replicas, self.cold_start_seconds)
+
+    @property
+    def overload_seconds(self) -> float:
+        """Time until the queue is empty again if nothing is refused; infinite if the fleet cannot catch up [s]."""
+        backlog = self.shed_seconds * self.demand_replicas
+        if not backlog:
+            return 0.0
+        spare = self.fleet_replicas - self.demand_replicas
+        return self.cold_start_seconds + backlog / spare if spare > 0 else math.inf
+
+    @property
+    def summary(self) -> str:
+        """One line that names what is lost."""
+        return (
+            f"{self.standby_replicas} of {self.fleet_replicas} replicas stand by: {self.shed_share:.0%} of the traffic"
+            f" cannot be served for {format_quantity(self.cold_start_seconds, 's')}"
+        )
+
+
+def smallest_standby(
+    demand_replicas: float,
+    cold_start_seconds: float,
+    *,
+    max_shed_seconds: float,
+    fleet_replicas: int,
+    found_share: float = 1.0,
+) -> int:
+    """Return the fewest replicas that a standby region has to run.
+
+    Parameters
+    ----------
+    demand_replicas : float
+        Replicas that the traffic keeps busy, not rounded [count].
+    cold_start_seconds : float
+        Until the replicas that are missing serve [s].
+    max_shed_seconds : float
+        What may be refused in one failover, in seconds of the whole traffic [s].
+    fleet_replicas : int
+        Replicas that the region is to grow to, enough for the demand [count].
+    found_share : float
+        Share of the missing replicas for which the region then has free GPUs, in [0, 1] [ratio].
+
+    Returns
+    -------
+    int
+        Replicas that run before anything happens [count].
+
+    Raises
+    ------
+    ValueError
+        If a value is out of range, or the fleet is too small for the demand.
+
+    Notes
+    -----
+    Two rules, and the stricter holds. **Time**: ``(1 − s / D) t_c ≤ L``, so ``s ≥ D (1 − L / t_c)``. With a cold
+    start no longer than the loss that is allowed, nothing has to run. **Supply**: what stands by and what is found
+    must carry the traffic for as long as the region is lost, ``s + q (N − s) ≥ D``, so
+    ``s ≥ (D − q N) / (1 − q)``. With nothing to be found the whole demand has to stand by, however fast the start.
+    A part of a replica that is found is counted as that part. Page F1.
+
+    Examples
+    --------
+    >>> [smallest_standby(4.5, seconds, max_shed_seconds=60, fleet_replicas=7) for seconds in (60, 90, 360)]
+    [0, 2, 4]
+    >>> smallest_standby(4.5, 60, max_shed_seconds=60, fleet_replicas=7, found_share=0.0)
+    5
+    """
+    demand = require_positive("demand_replicas", demand_replicas)
+    cold = require_non_negative("cold_start_seconds", cold_start_seconds)
+    loss = require_non_negative("max_shed_seconds", max_shed_seconds)
+    found = require_share("found_share", found_share)
+    require_int("fleet_replicas", fleet_replicas)
+    if fleet_replicas < demand * (1 - _SLACK):
+        raise ValueError(
+            f"fleet_replicas must be at least {math.ceil(demand)} for a demand of {demand:g} replicas, got"
+            f" {fleet_replicas}. A region that never grows so large never serves everybody."
+        )
+    by_time = replicas_to_hold(demand, cold, loss) if cold else 0
+    by_supply = (demand - found * fleet_replicas) / (1 - found) if found < 1 else 0.0
+    return max(by_time, math.ceil(by_supply - _SLACK))

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from lantern_lib import H100, LANTERN_70B, Replica, cold_start
-from lantern_lib.cold_start import ColdStart, Failover, Phase, Surge
+from lantern_lib.cold_start import ColdStart, Phase, Surge
 
 FOUR = Replica(H100, tp_size=4)
 EIGHT = Replica(H100, tp_size=8)
@@ -63,22 +63,22 @@ def test_a_start_names_what_it_does_not_have() -> None:
 @pytest.mark.parametrize(("base", "lands"), [(0.5, 1.0), (0.65, 1.3), (0.4, 0.8)])
 def test_a_doubling_lands_where_the_notes_say(base: float, lands: float) -> None:
     """Exercise 1 of F4: half a fleet saturates, two thirds are overloaded by 30 percent, four tenths are not."""
-    assert cold_start.utilisation_after_surge(base, 2) == pytest.approx(lands)
-    assert cold_start.base_utilisation_for(0.8, 2) == pytest.approx(0.4)
+    assert cold_start.utilization_after_surge(base, 2) == pytest.approx(lands)
+    assert cold_start.base_utilization_for(0.8, 2) == pytest.approx(0.4)
 
 
 @pytest.mark.parametrize("factor", [1, 1.2, 2, 3.5])
 @pytest.mark.parametrize("target", [0.3, 0.8, 1.0])
 def test_what_is_planned_for_is_what_is_landed_on(target: float, factor: float) -> None:
-    base = cold_start.base_utilisation_for(target, factor)
-    assert cold_start.utilisation_after_surge(base, factor) == pytest.approx(target)
+    base = cold_start.base_utilization_for(target, factor)
+    assert cold_start.utilization_after_surge(base, factor) == pytest.approx(target)
 
 
 def test_surges_refuse_what_makes_no_sense() -> None:
     with pytest.raises(ValueError, match=r"base_utilization must be a fraction in \[0, 1\], got 1.3"):
-        cold_start.utilisation_after_surge(1.3, 2)
+        cold_start.utilization_after_surge(1.3, 2)
     with pytest.raises(ValueError, match="factor must be at least 1, got 0.5"):
-        cold_start.base_utilisation_for(0.8, 0.5)
+        cold_start.base_utilization_for(0.8, 0.5)
     with pytest.raises(ValueError, match="factor must be at least 1"):
         Surge(0.9, 60)
     with pytest.raises(ValueError, match="ramp_seconds must be"):
@@ -119,61 +119,3 @@ def test_the_warm_pool_is_the_largest_gap_of_a_replay(demand: float, factor: flo
 def test_a_surge_faster_than_the_start_is_held_whole() -> None:
     sudden = {cold_start.warm_pool_size(4.51, Surge(2, 60), cold, max_utilization=0.65) for cold in (60, 90, 600)}
     assert sudden == {math.ceil(9.02 / 0.65) - math.ceil(4.51 / 0.65)}
-
-
-def shed_by_loop(failover: Failover, step: float = 0.5) -> tuple[float, float]:
-    """Count refused work and the length of a queue in small steps; return seconds of traffic, and until it is empty."""
-    shed = queue = now = 0.0
-    empty_at = 0.0
-    while now < 50_000:
-        there = failover.standby_replicas if now < failover.cold_start_seconds else failover.fleet_replicas
-        shed += (
-            max(0.0, failover.demand_replicas - failover.standby_replicas) * step * (now < failover.cold_start_seconds)
-        )
-        queue = max(0.0, queue + (failover.demand_replicas - there) * step)
-        now += step
-        if queue > 1e-6:
-            empty_at = now
-        elif now > failover.cold_start_seconds:
-            break
-    return shed / failover.demand_replicas, empty_at
-
-
-@pytest.mark.parametrize("standby", range(8))
-@pytest.mark.parametrize("cold", [60, 320])
-def test_a_failover_loses_what_a_loop_counts(standby: int, cold: int) -> None:
-    failover = Failover(4.5, standby, cold, fleet_replicas=7)
-    shed, empty = shed_by_loop(failover)
-    assert failover.shed_seconds == pytest.approx(shed, abs=1e-6)
-    assert failover.overload_seconds == pytest.approx(empty, abs=1.0)
-
-
-def test_a_fleet_of_just_the_demand_never_catches_up() -> None:
-    assert Failover(5, 4, 60, fleet_replicas=5).overload_seconds == math.inf
-    assert Failover(5, 5, 60, fleet_replicas=5).overload_seconds == 0
-    assert "4 of 5 replicas stand by: 20%" in Failover(5, 4, 60, fleet_replicas=5).summary
-
-
-@pytest.mark.parametrize("demand", [0.4, 4.51, 6.0])
-@pytest.mark.parametrize("cold", [0, 30, 60, 61, 159, 587])
-@pytest.mark.parametrize("loss", [0, 60, 120])
-@pytest.mark.parametrize("found", [0.0, 0.2, 0.5, 0.9, 1.0])
-def test_the_smallest_standby_is_the_first_that_keeps_both_rules(
-    demand: float, cold: float, loss: float, found: float
-) -> None:
-    fleet = 9
-
-    def holds(count: int) -> bool:
-        in_time = Failover(demand, count, cold, fleet).shed_seconds <= loss + 1e-6
-        return in_time and count + found * (fleet - count) >= demand - 1e-6
-
-    first = next(count for count in range(fleet + 1) if holds(count))
-    got = cold_start.smallest_standby(demand, cold, max_shed_seconds=loss, fleet_replicas=fleet, found_share=found)
-    assert got == first
-
-
-def test_a_standby_refuses_a_fleet_that_is_too_small() -> None:
-    with pytest.raises(ValueError, match=r"fleet_replicas must be at least 5 for a demand of 4.51 replicas, got 4"):
-        cold_start.smallest_standby(4.51, 60, max_shed_seconds=60, fleet_replicas=4)
-    with pytest.raises(ValueError, match=r"found_share must be a fraction in \[0, 1\]"):
-        cold_start.smallest_standby(4.51, 60, max_shed_seconds=60, fleet_replicas=7, found_share=50)

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
-from lantern_lib.standby import late_requests, refused_requests, replicas_to_hold, worst_wait_seconds
+from lantern_lib.standby import (
+    Failover,
+    late_requests,
+    refused_requests,
+    replicas_to_hold,
+    smallest_standby,
+    worst_wait_seconds,
+)
 
 
 def waits(rate: float, demand: float, held: float, fleet: float, start: float, seconds: float) -> list[float]:
@@ -76,3 +85,61 @@ def test_bad_arguments_are_named() -> None:
         late_requests(20, 2, 1, 2, 300, 30)
     with pytest.raises(ValueError, match="^arrival_rate must be"):
         refused_requests(0, 2, 1, 300)
+
+
+def shed_by_loop(failover: Failover, step: float = 0.5) -> tuple[float, float]:
+    """Count refused work and the length of a queue in small steps; return seconds of traffic, and until it is empty."""
+    shed = queue = now = 0.0
+    empty_at = 0.0
+    while now < 50_000:
+        there = failover.standby_replicas if now < failover.cold_start_seconds else failover.fleet_replicas
+        shed += (
+            max(0.0, failover.demand_replicas - failover.standby_replicas) * step * (now < failover.cold_start_seconds)
+        )
+        queue = max(0.0, queue + (failover.demand_replicas - there) * step)
+        now += step
+        if queue > 1e-6:
+            empty_at = now
+        elif now > failover.cold_start_seconds:
+            break
+    return shed / failover.demand_replicas, empty_at
+
+
+@pytest.mark.parametrize("standby", range(8))
+@pytest.mark.parametrize("cold", [60, 320])
+def test_a_failover_loses_what_a_loop_counts(standby: int, cold: int) -> None:
+    failover = Failover(4.5, standby, cold, fleet_replicas=7)
+    shed, empty = shed_by_loop(failover)
+    assert failover.shed_seconds == pytest.approx(shed, abs=1e-6)
+    assert failover.overload_seconds == pytest.approx(empty, abs=1.0)
+
+
+def test_a_fleet_of_just_the_demand_never_catches_up() -> None:
+    assert Failover(5, 4, 60, fleet_replicas=5).overload_seconds == math.inf
+    assert Failover(5, 5, 60, fleet_replicas=5).overload_seconds == 0
+    assert "4 of 5 replicas stand by: 20%" in Failover(5, 4, 60, fleet_replicas=5).summary
+
+
+@pytest.mark.parametrize("demand", [0.4, 4.51, 6.0])
+@pytest.mark.parametrize("cold", [0, 30, 60, 61, 159, 587])
+@pytest.mark.parametrize("loss", [0, 60, 120])
+@pytest.mark.parametrize("found", [0.0, 0.2, 0.5, 0.9, 1.0])
+def test_the_smallest_standby_is_the_first_that_keeps_both_rules(
+    demand: float, cold: float, loss: float, found: float
+) -> None:
+    fleet = 9
+
+    def holds(count: int) -> bool:
+        in_time = Failover(demand, count, cold, fleet).shed_seconds <= loss + 1e-6
+        return in_time and count + found * (fleet - count) >= demand - 1e-6
+
+    first = next(count for count in range(fleet + 1) if holds(count))
+    got = smallest_standby(demand, cold, max_shed_seconds=loss, fleet_replicas=fleet, found_share=found)
+    assert got == first
+
+
+def test_a_standby_refuses_a_fleet_that_is_too_small() -> None:
+    with pytest.raises(ValueError, match=r"fleet_replicas must be at least 5 for a demand of 4.51 replicas, got 4"):
+        smallest_standby(4.51, 60, max_shed_seconds=60, fleet_replicas=4)
+    with pytest.raises(ValueError, match=r"found_share must be a fraction in \[0, 1\]"):
+        smallest_standby(4.51, 60, max_shed_seconds=60, fleet_replicas=7, found_share=50)

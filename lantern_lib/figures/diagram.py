@@ -106,7 +106,24 @@ class Canvas:
 
 
 def wide_and_narrow(draw: Callable[[Canvas], None]) -> tuple[Canvas, Canvas]:
-    """Let one function draw both layouts; it looks at the canvas's width to tell which."""
+    """Let one function draw both layouts of a diagram.
+
+    Parameters
+    ----------
+    draw : callable
+        Draws on the canvas it is given; the canvas's width says which layout it is.
+
+    Returns
+    -------
+    (Canvas, Canvas)
+        The wide and the narrow drawing.
+
+    Examples
+    --------
+    >>> wide, narrow = wide_and_narrow(lambda canvas: canvas.text(0, 20, f"{canvas.width} px"))
+    >>> wide.width, narrow.width
+    (720, 350)
+    """
     wide, narrow = Canvas(WIDE), Canvas(NARROW)
     draw(wide)
     draw(narrow)
