@@ -15,20 +15,50 @@ Policy = Literal["arrival", "requests", "tokens"]
 
 @dataclass(frozen=True)
 class TokenWeights:
-    """What a token counts as service: ``uncached`` and ``cached`` input, and ``output`` [weighted tokens]."""
+    """What a token of each kind counts as service: choose ratios of costs, or of prices [weighted tokens]."""
 
-    uncached: float = 1.0
-    cached: float = 0.1
+    uncached_input: float = 1.0
+    cached_input: float = 0.1
     output: float = 4.0
 
     def __post_init__(self) -> None:
-        require_positive("uncached", self.uncached)
-        require_non_negative("cached", self.cached, "0 makes a cache hit free.")
+        require_positive("uncached_input", self.uncached_input)
+        require_non_negative("cached_input", self.cached_input)
         require_positive("output", self.output)
+        if self.cached_input > self.uncached_input:
+            raise ValueError(
+                f"cached_input must be at most uncached_input = {self.uncached_input:g}, got {self.cached_input:g}."
+                " A hit costs no more than a miss; 0 makes it free."
+            )
 
-    def input_service(self, input_len: int, num_cached_tokens: int = 0) -> float:
-        """Service of reading a prompt of which some tokens are cached [weighted tokens]."""
-        return self.uncached * (input_len - num_cached_tokens) + self.cached * num_cached_tokens
+    def charge(self, uncached_input: int, cached_input: int = 0, output: int = 0) -> float:
+        """Return what a request counts.
+
+        Parameters
+        ----------
+        uncached_input, cached_input, output : int
+            Tokens of each kind [tokens].
+
+        Returns
+        -------
+        float
+            Weighted sum [weighted tokens].
+
+        Raises
+        ------
+        ValueError
+            If a count is not a whole number of 0 or more.
+
+        Examples
+        --------
+        >>> TokenWeights(1, 0.1, 5).charge(500, 1500, 300)
+        2150.0
+        """
+        return (
+            require_int("uncached_input", uncached_input, minimum=0) * self.uncached_input
+            + require_int("cached_input", cached_input, minimum=0) * self.cached_input
+            + require_int("output", output, minimum=0) * self.output
+        )
 
 
 @dataclass(frozen=True)
@@ -127,7 +157,9 @@ class _Engine:
         if not self.waiting[tenant]:
             self.last_left = tenant
         self.turn[tenant] += 1
-        self.charge(tenant, self.weights.input_service(request.input_len, request.num_cached_tokens))
+        self.charge(
+            tenant, self.weights.charge(request.input_len - request.num_cached_tokens, request.num_cached_tokens)
+        )
         fresh = max(1, request.input_len - request.num_cached_tokens)
         self.running.append([number, -(-fresh // self.prefill_per_step), request.output_len])
         return number
@@ -267,6 +299,6 @@ def lag_bound(weights: TokenWeights, max_input_len: int, max_output_len: int, nu
     >>> lag_bound(TokenWeights(), 34_500, 400, 8)
     47300.0
     """
-    prompt = max(weights.uncached, weights.cached) * require_int("max_input_len", max_input_len)
+    prompt = weights.uncached_input * require_int("max_input_len", max_input_len)
     answers = weights.output * require_int("max_output_len", max_output_len) * require_int("num_slots", num_slots)
     return prompt + answers

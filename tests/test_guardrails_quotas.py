@@ -8,7 +8,8 @@ import threading
 import numpy as np
 import pytest
 
-from lantern_lib.guardrails.quotas import Refusal, Reservation, TokenQuota, TokenWeights
+from lantern_lib.fairness import TokenWeights
+from lantern_lib.guardrails.quotas import Refusal, Reservation, TokenQuota
 
 WEIGHTS = TokenWeights(uncached_input=1, cached_input=0.1, output=5)
 

@@ -6,9 +6,12 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from lantern_lib import H100, LANTERN_70B, Replica, kv_cache, step
+import pytest
+
+from lantern_lib import H100, LANTERN_70B, Replica, kv_cache, prompt_cache, step
+from lantern_lib.prompt_cache import ANTHROPIC
 from lantern_lib.workload import Call, Session
-from lantern_lib.workload.gaps import CacheUse, cache_use, call_columns
+from lantern_lib.workload.gaps import cache_use, call_columns
 
 PUBLISHED = "published_d5"
 CALLS, FIRST, ADDED = 20, 6000, 1500
@@ -16,24 +19,19 @@ LAST = FIRST + ADDED * (CALLS - 1)
 FOUR = Replica(H100, tp_size=4)
 
 
-def session_use(misses: int) -> CacheUse:
+def session(misses: int) -> Session:
     """Let the cache expire before as many calls, spread evenly, the last call always among them."""
-    late = {(CALLS - 1) * j // misses for j in range(1, misses + 1)}
-    calls = [Call(FIRST, 300)]
-    for turn in range(1, CALLS):
-        context = FIRST + ADDED * turn
-        calls.append(Call(context, 300, 9.0 if turn in late else 1.0, reused_len=context - ADDED))
-    return cache_use(call_columns([Session(tuple(calls))]), lifetime_seconds=5.0)
+    return prompt_cache.agent_session(CALLS, FIRST, ADDED, slow_turns=prompt_cache.spread_turns(misses, CALLS))
 
 
 def session_price(misses: int) -> float:
-    return session_use(misses).price(write_price=1.25, read_price=0.1)
+    return prompt_cache.session_bill(session(misses), ANTHROPIC).cost
 
 
-def prefix_use(prefix: int, calls: int) -> CacheUse:
+def prefix_bill(prefix: int, calls: int) -> prompt_cache.Bill:
     """One prefix that many calls share within the lifetime, as one session that does not grow."""
     first, again = Call(prefix, 1), Call(prefix, 1, 1.0, reused_len=prefix)
-    return cache_use(call_columns([Session((first,) + (again,) * (calls - 1))]), math.inf)
+    return prompt_cache.session_bill(Session((first,) + (again,) * (calls - 1)), ANTHROPIC)
 
 
 def call_seconds(call: float, decode: float, speedup: float) -> float:
@@ -48,10 +46,10 @@ COMPUTE: dict[str, Callable[..., float]] = {
     "replica.sessions": lambda: kv_cache.memory_budget(LANTERN_70B, FOUR).conversations(LAST),
     "replica.rebuild_seconds": lambda: step.prefill_step(LANTERN_70B, FOUR, LAST).total_seconds,
     "prefix.uncached": lambda prefix, calls: prefix * calls,
-    "prefix.write": lambda prefix, calls: prefix_use(prefix, calls).price(1.25, 0),
-    "prefix.reads": lambda prefix, calls: prefix_use(prefix, calls).price(0, 0.1),
-    "prefix.cached": lambda prefix, calls: prefix_use(prefix, calls).price(1.25, 0.1),
-    "prefix.saving": lambda prefix, calls: 1 - prefix_use(prefix, calls).price(1.25, 0.1) / (prefix * calls),
+    "prefix.write": lambda prefix, calls: ANTHROPIC.write_price * prefix_bill(prefix, calls).written_tokens,
+    "prefix.reads": lambda prefix, calls: ANTHROPIC.read_price * prefix_bill(prefix, calls).read_tokens,
+    "prefix.cached": lambda prefix, calls: prefix_bill(prefix, calls).cost,
+    "prefix.saving": lambda prefix, calls: 1 - prefix_bill(prefix, calls).cost / (prefix * calls),
     "task.decode_seconds": lambda call, decode, speedup, calls: decode / speedup,
     "task.call_seconds": lambda call, decode, speedup, calls: call_seconds(call, decode, speedup),
     "task.seconds": lambda call, decode, speedup, calls: calls * call_seconds(call, decode, speedup),
@@ -71,6 +69,13 @@ def test_a_session_priced_call_by_call() -> None:
         price += 0.1 * (FIRST + ADDED * (turn - 1)) + 1.25 * ADDED
     assert math.isclose(price, session_price(0))
     assert math.isclose(price, 80_175)
+
+
+@pytest.mark.parametrize("misses", [0, 1, 2, 5, 10, 19])
+def test_columns_of_calls_are_billed_as_the_session_is(misses: int) -> None:
+    """Two programs with one meaning: the bill call by call, and what a lifetime does to many sessions at once."""
+    use = cache_use(call_columns([session(misses)]), ANTHROPIC.lifetime_seconds)
+    assert math.isclose(use.price(ANTHROPIC.write_price, ANTHROPIC.read_price), session_price(misses))
 
 
 def test_no_compute_entry_is_unused(entries: list[dict[str, Any]]) -> None:

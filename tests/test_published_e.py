@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from lantern_lib import H100, LANTERN_70B, Replica, step, transformer
-from lantern_lib.guardrails.quotas import Refusal, TokenQuota, TokenWeights
+from lantern_lib.fairness import TokenWeights
+from lantern_lib.guardrails.quotas import Refusal, TokenQuota
 
 PUBLISHED = "published_e"
 FOUR = Replica(H100, tp_size=4)

@@ -3,7 +3,7 @@
 from lantern_lib.guardrails.cache_scope import ScopedCache
 from lantern_lib.guardrails.capabilities import Tool
 from lantern_lib.guardrails.egress import AllowList, Rule
-from lantern_lib.guardrails.quotas import TokenQuota, TokenWeights
+from lantern_lib.guardrails.quotas import TokenQuota
 from lantern_lib.guardrails.tools import Argument, Gatekeeper, ToolSpec
 
 __all__ = [
@@ -13,7 +13,6 @@ __all__ = [
     "Rule",
     "ScopedCache",
     "TokenQuota",
-    "TokenWeights",
     "Tool",
     "ToolSpec",
 ]

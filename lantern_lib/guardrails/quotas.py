@@ -11,55 +11,8 @@ import math
 import threading
 from dataclasses import dataclass
 
+from lantern_lib.fairness import TokenWeights
 from lantern_lib.units import require_int, require_non_negative, require_positive
-
-
-@dataclass(frozen=True)
-class TokenWeights:
-    """What a token of each kind counts, in quota tokens. Choose the ratios of the costs or of the prices."""
-
-    uncached_input: float
-    cached_input: float
-    output: float
-
-    def __post_init__(self) -> None:
-        require_positive("uncached_input", self.uncached_input)
-        require_non_negative("cached_input", self.cached_input)
-        require_positive("output", self.output)
-        if self.cached_input > self.uncached_input:
-            raise ValueError(
-                f"cached_input must be at most uncached_input = {self.uncached_input:g}, got {self.cached_input:g}."
-                " The reserve takes every prompt token as uncached."
-            )
-
-    def charge(self, uncached_input: int, cached_input: int, output: int) -> float:
-        """Return what a request counts.
-
-        Parameters
-        ----------
-        uncached_input, cached_input, output : int
-            Tokens of each kind [tokens].
-
-        Returns
-        -------
-        float
-            Weighted sum [quota tokens].
-
-        Raises
-        ------
-        ValueError
-            If a count is not a whole number of 0 or more.
-
-        Examples
-        --------
-        >>> TokenWeights(1, 0.1, 5).charge(500, 1500, 300)
-        2150.0
-        """
-        return (
-            require_int("uncached_input", uncached_input, minimum=0) * self.uncached_input
-            + require_int("cached_input", cached_input, minimum=0) * self.cached_input
-            + require_int("output", output, minimum=0) * self.output
-        )
 
 
 @dataclass(frozen=True)
