@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from lantern_lib import H100, LANTERN_70B, Replica, capacity
+from lantern_lib.prompt_cache import ANTHROPIC, break_even_uses
 
 PUBLISHED = "published_c"
 FOUR = Replica(H100, tp_size=4)
@@ -52,7 +54,9 @@ COMPUTE: dict[str, Callable[..., float]] = {
     ),
     "prompt_cache.cost": cached_cost,
     "prompt_cache.saved_by_all_uses": lambda read, write: write - read,
-    "prompt_cache.break_even_uses": lambda read, write: (write - read) / (1 - read),
+    "prompt_cache.break_even_uses": lambda read, write: break_even_uses(
+        replace(ANTHROPIC, read_price=read, write_price=write)
+    ),
     "prompt_cache.never_read": lambda write: write - 1,
 }
 
