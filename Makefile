@@ -26,7 +26,7 @@ serve: book ## build the book and serve it on this machine
 	@echo "http://127.0.0.1:8000 (stop with Ctrl-C)"
 	@$(BIN)/python -m http.server --bind 127.0.0.1 --directory $(HTML) 8000
 
-test: check unit execute whole ## everything: style, units, every notebook, a clean build, grading, the browser
+test: check unit whole ## everything: style, units, every notebook, a clean build, grading, the browser
 
 check: $(READY) ## style and types
 	@$(BIN)/ruff check .
@@ -40,8 +40,9 @@ execute: $(READY) ## execute every page and every solution with papermill
 	@$(BIN)/python -m lantern_book execute --jobs 2
 	@$(BIN)/python -m lantern_book execute --jobs 2 --notebooks solutions/*/*.ipynb
 
-whole: $(READY) ## build the book clean, then its tests, the grading round and the browser
+whole: $(READY) ## build the book clean (which executes every page), execute the solutions, then the slow tests
 	@$(BIN)/python -m lantern_book build --clean
+	@$(BIN)/python -m lantern_book execute --jobs 2 --notebooks solutions/*/*.ipynb
 	@$(BIN)/pytest -q -n 2 --dist loadgroup -m "book or grading or browser"
 
 bench: $(READY) ## measure the simulator and its sweeps; LANTERN_DATA names the folder of public traces
