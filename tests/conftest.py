@@ -13,6 +13,10 @@ import pytest
 if TYPE_CHECKING:
     from lantern_book.look import Reader
 
+# Tests run beside each other, one process a core: threads of a small matrix product would only wait for each other.
+# Set before numpy is loaded, which looks once.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 # Programs that a test starts, with a path of their own.
 collect_ignore = ["swept"]
 

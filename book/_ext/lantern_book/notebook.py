@@ -73,6 +73,8 @@ def run(task: Task) -> Outcome:
     Only outputs are taken over from papermill's copy: what it adds to the cells' metadata would
     change the key under which myst-nb looks for the page.
     """
+    # Pages run beside each other; the threads of a small matrix product would only wait for each other.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     notebook = nbformat.reads(task.notebook, as_version=4)
     deadline = _Deadline(task.limit_seconds)
     with tempfile.TemporaryDirectory(prefix="lantern-") as sockets:
