@@ -32,6 +32,8 @@ EXPLORABLE = tuple(
     for page in sorted((ROOT / "book").glob("*/*.md"))
     for figure in PLOT_CELL.findall(page.read_text(encoding="utf-8"))
 )
+# Everything a browser asks for on a first visit, read to the end, each file gzipped, without and with a plot [bytes].
+TEXT_BUDGET, PLOT_BUDGET = 300_000, 650_000
 # Plots that only have selectors; the tests of the ring leave them out.
 RINGLESS = {("d/d5", "fig-arrivals"), ("e/e2", "fig-three-ingredients"), ("f/f1", "fig-cold-start")}
 RINGED = tuple(each for each in EXPLORABLE if each not in RINGLESS)
@@ -113,13 +115,21 @@ class Figure:
         assert self.shown_value == stop
 
 
+def assert_light(visit: Visit, name: str) -> None:
+    """Fail unless the page, read to the end, stays within its budget, and loads the plot library only for a plot."""
+    has_plot = name in {page for page, _ in EXPLORABLE}
+    weights = visit.weights()
+    assert any("vega" in path for path in weights) is has_plot, "the plot library must load where a plot is"
+    heaviest = sorted(weights.items(), key=lambda item: -item[1])[:8]
+    assert sum(weights.values()) < (PLOT_BUDGET if has_plot else TEXT_BUDGET), heaviest
+
+
 @pytest.mark.parametrize("name", PAGES)
-def test_a_page_asks_no_other_host_and_raises_no_error(reader: Reader, name: str) -> None:
+def test_a_page_is_light_asks_no_other_host_and_raises_no_error(reader: Reader, name: str) -> None:
     with reader.visit(name) as visit:
         visit.read_to_the_end()
-        assert visit.foreign == []
-        assert visit.failed == []
-        assert visit.errors == []
+        assert (visit.foreign, visit.failed, visit.errors) == ([], [], [])
+        assert_light(visit, name)
 
 
 def test_the_closed_network_is_really_closed(reader: Reader) -> None:
@@ -295,13 +305,14 @@ def serious_findings(visit: Visit) -> list[str]:
 
 
 @pytest.mark.parametrize("name", OTHER_PAGES)
-def test_every_other_page_is_sound_on_a_phone_in_the_dark(
+def test_every_other_page_is_light_and_sound_on_a_phone_in_the_dark(
     reader: Reader, name: str, missing: Callable[[str], None]
 ) -> None:
     if not AXE.is_file():
         missing("axe-core is not installed: npm ci --prefix tests/browser")
     with reader.visit(name, "narrow", True) as visit:
         visit.read_to_the_end()
+        assert_light(visit, name)
         visit.page.evaluate("document.querySelectorAll('details').forEach(fold => (fold.open = true))")
         visit.page.wait_for_timeout(200)
         assert (visit.foreign, visit.failed, visit.errors) == ([], [], [])

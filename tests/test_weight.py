@@ -1,4 +1,4 @@
-"""What a page costs to load, and that the third-party files in the tree are the ones we chose."""
+"""No script holds the text back, and the third-party files in the tree are the ones we chose."""
 
 from __future__ import annotations
 
@@ -10,42 +10,6 @@ from lantern_book.look import Reader
 
 ROOT = Path(__file__).resolve().parent.parent
 BOOK = ROOT / "book"
-KILOBYTE = 1000
-
-# Everything the browser asks for on a first visit, read to the end, each file gzipped [bytes].
-TEXT_BUDGET = 300 * KILOBYTE
-PLOT_BUDGET = 650 * KILOBYTE
-
-
-@pytest.mark.browser
-@pytest.mark.parametrize(
-    ("name", "has_plot", "budget"),
-    [
-        ("index", False, TEXT_BUDGET),
-        ("a/a1", False, TEXT_BUDGET),
-        ("a/a2", False, TEXT_BUDGET),
-        ("a/a3", True, PLOT_BUDGET),
-        ("a/a4", True, PLOT_BUDGET),
-        ("b/b1", True, PLOT_BUDGET),
-        ("b/b5", True, PLOT_BUDGET),
-        ("b/b7", False, TEXT_BUDGET),
-        ("c/c3", True, PLOT_BUDGET),
-        ("c/c4", False, TEXT_BUDGET),
-        ("d/d2", True, PLOT_BUDGET),
-        ("f/f3", True, PLOT_BUDGET),
-        ("f/f4", False, TEXT_BUDGET),
-        ("f/f1", True, PLOT_BUDGET),
-        ("f/f2", True, PLOT_BUDGET),
-        ("errata", False, TEXT_BUDGET),
-    ],
-)
-def test_a_first_visit_stays_within_its_budget(reader: Reader, name: str, has_plot: bool, budget: int) -> None:
-    with reader.visit(name) as visit:
-        visit.read_to_the_end()
-        weights = visit.weights()
-    assert any("vega" in path for path in weights) is has_plot, "the plot library must load where a plot is"
-    heaviest = sorted(weights.items(), key=lambda item: -item[1])[:8]
-    assert sum(weights.values()) < budget, heaviest
 
 
 @pytest.mark.browser
