@@ -37,6 +37,8 @@ LAYERS = [
     "engine_rules",
     "memory_plan",
     "memory_report",
+    "log_lines",
+    "engine_logs",
     "roofline",
     "collectives",
     "step",
