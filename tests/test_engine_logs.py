@@ -47,7 +47,8 @@ VLLM_0_11 = """
  1.14x
 (EngineCore_DP0 pid=9) INFO 10-02 10:03:00 [gpu_worker.py:391] Free memory on device (78.6/79.18 GiB) on startup.\
  Desired GPU memory utilization is (0.9, 71.26 GiB). Actual usage is 61.03 GiB for weight, 5.64 GiB for peak\
- activation, 0.14 GiB for non-torch memory, and -0.88 GiB for CUDAGraph memory. Replace gpu_memory_utilization config with another.
+ activation, 0.14 GiB for non-torch memory, and -0.88 GiB for CUDAGraph memory. Replace\
+ gpu_memory_utilization config with another.
 """
 VLLM_RANKS = """
 (APIServer pid=1) INFO 08-14 [utils.py:233] non-default args: {'tensor_parallel_size': 2,\
