@@ -56,6 +56,7 @@ LAYERS = [
     "quantization",
     "speculative",
     "measurements",
+    "calibration",
     "timing_channel",
     "rollout",
     "reliability",
