@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lantern_lib.hardware import Accelerator, Replica
-from lantern_lib.measurements import CARDS, EXPERTS, Measurement, floor
+from lantern_lib.measurements import CARDS, Measurement, floor
 from lantern_lib.step import StepCost
 from lantern_lib.transformer import parameters
 from lantern_lib.units import require_int
@@ -450,7 +450,7 @@ def measured_spread(measurements: Iterable[Measurement], work: str, tp_size: int
     shares = []
     for one in measurements:
         small = parameters(one.shape).total < SMALLEST
-        if one.rejected or one.work != work or one.model in EXPERTS or small:
+        if one.rejected or one.work != work or one.shape.experts is not None or small:
             continue
         if work == "prefill" and one.prompt_len >= 1000:
             shares.append(floor(one).mfu)

@@ -56,6 +56,7 @@ LAYERS = [
     "quantization",
     "speculative",
     "measurements",
+    "loose_floors",
     "calibration",
     "timing_channel",
     "rollout",
