@@ -215,6 +215,7 @@ def _gated_delta(config: Mapping[str, Any], num_layers: int) -> RecurrentLayers:
         ((width, mixed + values), (width, 2 * value_heads), (values, width)),
         vector_parameters=mixed * kernel + 2 * value_heads + value_dim,
         state_bytes=float(state),
+        draft_state_bytes=2.0 * mixed,
     )
 
 

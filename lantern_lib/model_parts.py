@@ -159,6 +159,8 @@ class RecurrentLayers:
         Other parameters of a layer: convolution, decay, norm [count].
     state_bytes : float
         State of one sequence in one layer [bytes].
+    draft_state_bytes : float
+        What the state grows by with each drafted token, whose inputs the convolution keeps [bytes].
 
     Raises
     ------
@@ -175,6 +177,7 @@ class RecurrentLayers:
     matrices: tuple[tuple[int, int], ...]
     vector_parameters: int
     state_bytes: float
+    draft_state_bytes: float = 0.0
 
     def __post_init__(self) -> None:
         require_int("num_layers", self.num_layers)

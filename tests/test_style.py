@@ -33,6 +33,7 @@ LAYERS = [
     "matrices",
     "transformer",
     "kv_cache",
+    "layer_groups",
     "shards",
     "engine_rules",
     "memory_plan",
