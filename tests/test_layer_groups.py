@@ -32,7 +32,7 @@ def test_a_hybrid_that_drafts(drafts: int, kept: int) -> None:
     )
     assert pool.tokens == 3_233_564
     assert (pool.block_size, pool.group_size) == (800, 17)
-    # The table of logs says that about 11 percent of the pool serves no attention layer: states, and the drafting layer.
+    # The table of logs says about 11 percent of the pool: here states, and the cache of the layer that drafts.
     assert 3 * (drafts + kept) / pool.request_blocks + 1 / 17 == pytest.approx(0.11, abs=0.005)
 
 

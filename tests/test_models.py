@@ -12,9 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lantern_lib import from_hf_config, kv_cache, parallelism, transformer
+from lantern_lib import H100, Replica, from_hf_config, kv_cache, parallelism, step, transformer
 from lantern_lib.hf_config import read_config
+from lantern_lib.labs import given_model
 from lantern_lib.models import find_model, public_models
+from lantern_lib.quantization import with_storage
+from lantern_lib.simulator import step_model
 
 #: Names of the public table that differ from ours.
 NAMES = {"Mistral-7B-v0.1": "Mistral-7B-v0.1", "Qwen3.5-27B / Qwen3.6-27B": "Qwen3.5-27B", "Kimi-K2": "Kimi-K2"}
@@ -23,7 +26,7 @@ EXACT = [name for name, entry in public_models().items() if entry.published_tota
 
 def test_there_are_many_and_most_are_exact() -> None:
     assert len(public_models()) >= 20
-    assert len(EXACT) >= 40
+    assert len(EXACT) >= 50
 
 
 @pytest.mark.parametrize("name", EXACT)
@@ -146,6 +149,38 @@ def test_an_unknown_name_gets_the_nearest() -> None:
         find_model("llama-3-9b")
     with pytest.raises(ValueError, match="^name must be the name of a model"):
         find_model(3)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("batch", [1, 8, 64, 512])
+def test_a_step_reads_the_experts_that_its_batch_touches(batch: int) -> None:
+    """By hand for Mixtral: everything shared, and the share of eight experts that some token goes to."""
+    cost = step.decode_step(find_model("Mixtral-8x7B"), Replica(H100, 2), batch, 1000)
+    expert, shared = 32 * 3 * 4096 * 14336, 1_605_636_096 - 131_072_000
+    touched = 8 * (1 - 0.75**batch)
+    assert cost.moved_bytes == pytest.approx(2 * (shared + touched * expert) + batch * 1000 * 131072, rel=1e-9)
+    matrices = shared + 2 * expert - 65 * 4096
+    assert cost.flops == pytest.approx(batch * (2 * matrices + 4 * 32 * 32 * 128 * 1000), rel=1e-9)
+
+
+def test_a_leaping_engine_refuses_experts_and_states() -> None:
+    for name in ("Mixtral-8x7B", "Qwen3.5-27B"):
+        with pytest.raises(ValueError, match=f"^model must be dense with attention in every layer, got {name}"):
+            step_model(find_model(name), Replica(H100, 2))
+
+
+def test_other_widths_replace_the_format_of_a_file() -> None:
+    model = with_storage(find_model("gpt-oss-20b"), 16)
+    assert model.storage is None
+    assert transformer.weight_bytes(model) == 2 * 20_914_757_184
+
+
+def test_the_week_1_lab_takes_no_model_that_it_does_not_count(tmp_path: Path) -> None:
+    for name in ("Mixtral-8x7B", "Qwen3-Next-80B-A3B", "Gemma-2-9B", "Qwen2.5-7B"):
+        (tmp_path / "odd.json").write_text(json.dumps(public_models()[name].config), encoding="utf-8")
+        with pytest.raises(ValueError, match="^model_name must be a dense gated model without biases and windows"):
+            given_model("odd", tmp_path)
+    (tmp_path / "odd.json").write_text(json.dumps(public_models()["Qwen3-8B"].config), encoding="utf-8")
+    assert given_model("odd", tmp_path).num_layers == 36
 
 
 def changed(name: str, **fields: Any) -> dict[str, Any]:
