@@ -22,7 +22,7 @@ _MUST_BE_OFF = frozenset(
     """
     audio_config hidden_size_per_layer_input num_kv_shared_layers enable_moe_block use_double_wide_mlp
     expert_intermediate_size top_k_experts cross_attention_layers index_topk
-    lm_head_bias
+    lm_head_bias qkv_bias
     """.split()  # noqa: SIM905
 )
 
@@ -79,6 +79,7 @@ def from_hf_config(
         return _wrapped(config, name, kv_bytes, pad_vocab_multiple, ignore)
     family = _family(config)
     _require_known(config, family.fields, ignore)
+    config = family.defaults | {key: value for key, value in config.items() if value is not None}
     num_layers = hf_layers.required(config, "num_hidden_layers")
     num_heads = hf_layers.required(config, "num_attention_heads")
     hidden_size = hf_layers.required(config, "hidden_size")

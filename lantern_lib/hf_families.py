@@ -26,6 +26,7 @@ HARMLESS = frozenset(
     attn_temperature_tuning attn_scale floor_scale use_bfloat16 return_dict problem_type task_specific_params
     tokenizer_class prefix torchscript num_labels decoder_start_token_id gradient_checkpointing model_max_length
     quantization _commit_hash chunk_size_feed_forward max_batch_size mscale vocab_size_per_layer_input
+    use_mrope moe_router_dtype tf_legacy_loss pruned_heads chat_template
     """.split()  # noqa: SIM905
 )
 #: Fields that every family may write and the translator reads.
@@ -65,7 +66,8 @@ class ExpertFields:
 
 @dataclass(frozen=True)
 class Family:
-    """One ``model_type``: arguments of the shape, the rule of its windows, its experts, and fields of its own."""
+    """One ``model_type``: arguments of the shape, the rule of its windows, its experts, fields of its own, and the
+    values that its code takes where a file is silent."""
 
     shape: dict[str, Any] = field(default_factory=dict)
     tied: bool = False
@@ -77,6 +79,7 @@ class Family:
     mtp_field: str = ""
     mtp_tables: int = 0
     own_fields: str = ""
+    defaults: dict[str, int] = field(default_factory=dict)
 
     @property
     def fields(self) -> frozenset[str]:
@@ -133,7 +136,13 @@ FAMILIES: dict[str, Family] = {
     "qwen3": Family({"qk_norm": True}, window="from_layer"),
     "gemma": Family(tied=True),
     "gemma2": Family({"norms_per_layer": 4}, tied=True, window="pattern", pattern=2),
-    "gemma3_text": Family({"norms_per_layer": 4, "qk_norm": True}, tied=True, window="pattern", pattern=6),
+    "gemma3_text": Family(
+        {"norms_per_layer": 4, "qk_norm": True},
+        tied=True,
+        window="pattern",
+        pattern=6,
+        defaults={"vocab_size": 262208, "head_dim": 256, "num_attention_heads": 8, "num_key_value_heads": 4},
+    ),
     "gemma4_text": Family(
         {"norms_per_layer": 4, "qk_norm": True},
         tied=True,
@@ -175,7 +184,7 @@ FAMILIES: dict[str, Family] = {
     "kimi_k2": _DEEPSEEK,
     "glm4_moe_lite": _DEEPSEEK,
     "glm4_moe": Family(
-        {"qk_norm": False},
+        {"qk_norm": False, "output_bias": False},
         experts=_DEEPSEEK_EXPERTS,
         mtp_field="num_nextn_predict_layers",
         mtp_tables=2,
@@ -185,7 +194,8 @@ FAMILIES: dict[str, Family] = {
         {"qk_norm_full": True},
         experts=ExpertFields("num_local_experts", "num_experts_per_tok", "intermediate_size", router_vectors=1),
         own_fields="attn_type_list use_qk_norm qk_norm_type use_routing_bias use_mtp num_mtp_modules"
-        " mtp_transformer_layers shared_intermediate_size",
+        " mtp_transformer_layers shared_intermediate_size mlp_intermediate_size shared_moe_mode"
+        " layernorm_full_attention_beta layernorm_linear_attention_beta layernorm_mlp_beta",
     ),
     "gpt_oss": Family(
         {"qkv_bias": True, "output_bias": True, "attention_sinks": True},

@@ -262,6 +262,27 @@ def test_modules_left_alone_keep_sixteen_bits() -> None:
     assert set(kimi.quantized) - {"recurrent"} == {"experts"}
 
 
+def test_a_terse_file_takes_the_values_of_its_code() -> None:
+    """Gemma 3 4B writes neither heads nor vocabulary."""
+    tower = public_models()["Gemma-3-4B"].config["vision_config"] | {
+        "vision_use_head": False,
+        "num_attention_heads": 16,
+    }
+    text = {"model_type": "gemma3_text", "hidden_size": 2560, "intermediate_size": 10240, "num_hidden_layers": 34}
+    text |= {"sliding_window": 1024, "rope_scaling": {"factor": 8.0}, "head_dim": None}
+    whole = {"model_type": "gemma3", "text_config": text, "vision_config": tower, "image_token_index": 262144}
+    assert transformer.parameters(from_hf_config(whole)).in_checkpoint == 4_300_079_472
+
+
+def test_a_whole_file_is_read_with_all_that_does_not_matter() -> None:
+    idle = {"aux_loss_alpha": 0.001, "ep_size": 1, "n_group": 8, "topk_group": 4, "topk_method": "noaux_tc"}
+    idle |= {"scoring_func": "sigmoid", "seq_aux": True, "pretraining_tp": 1, "auto_map": {}, "rope_scaling": {"a": 1}}
+    assert from_hf_config(changed("DeepSeek-V3", **idle)) == from_hf_config(public_models()["DeepSeek-V3"].config)
+    idle = {"attn_type_list": [1] * 62, "mlp_intermediate_size": 8192, "num_mtp_modules": 3, "use_mtp": True}
+    idle |= {"layernorm_mlp_beta": 1.0, "shared_intermediate_size": 0, "shared_moe_mode": "sigmoid", "rotary_dim": 64}
+    assert from_hf_config(changed("MiniMax-M2.5", **idle)) == from_hf_config(public_models()["MiniMax-M2.5"].config)
+
+
 nasty = st.sampled_from(
     [
         None,
