@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from lantern_lib.model_parts import Experts, FullAttention, LatentAttention, RecurrentLayers, StoredFormat
 from lantern_lib.units import require_int, require_positive
 
 
-@dataclass(frozen=True)
-class AttentionLayers:
+class AttentionLayers(NamedTuple):
     """Layers with the same attention: how many, what they cache, and how far they look.
 
     ``num_layers``, ``num_kv_heads`` and ``head_dim`` are counts; ``window`` is in tokens, None for the whole context;
@@ -199,17 +199,15 @@ class ModelConfig:
     @property
     def attention_layers(self) -> tuple[AttentionLayers, ...]:
         """The layers that have a cache, in groups that cache alike."""
-        full = self.full_attention or FullAttention(self.num_kv_heads, self.head_dim)
-        groups = (
-            AttentionLayers(
-                self.num_attention_layers - self.num_sliding_layers,
-                full.num_kv_heads,
-                full.head_dim,
-                keys_are_values=full.keys_are_values,
-            ),
-            AttentionLayers(self.num_sliding_layers, self.num_kv_heads, self.head_dim, self.sliding_window),
-        )
-        return tuple(group for group in groups if group.num_layers)
+        windowed, num_full = self.num_sliding_layers, self.num_attention_layers - self.num_sliding_layers
+        groups: tuple[AttentionLayers, ...] = ()
+        if num_full:
+            full = self.full_attention or self
+            same = self.full_attention is not None and self.full_attention.keys_are_values
+            groups = (AttentionLayers(num_full, full.num_kv_heads, full.head_dim, None, same),)
+        if windowed:
+            groups += (AttentionLayers(windowed, self.num_kv_heads, self.head_dim, self.sliding_window),)
+        return groups
 
     @property
     def summary(self) -> str:

@@ -240,8 +240,6 @@ class StoredFormat:
         What a block stores besides: scale, zero point [bytes].
     quantized : collection of str
         Components that are quantised, of :data:`COMPONENTS`; the others keep the model's bytes a weight.
-    kept_first_dense : bool
-        Whether the dense layers before the experts keep 16 bits.
 
     Raises
     ------
@@ -260,10 +258,10 @@ class StoredFormat:
     block: tuple[int, int] | None
     scale_bytes: float = 0.0
     quantized: Collection[str] = ("attention", "feed_forward", "experts", "shared_experts", "recurrent")
-    kept_first_dense: bool = False
 
     def __post_init__(self) -> None:
         require_positive("quantized_bytes", self.quantized_bytes)
+        object.__setattr__(self, "quantized", tuple(self.quantized))
         unknown = set(self.quantized) - set(COMPONENTS)
         if unknown:
             raise ValueError(f"quantized must name {', '.join(COMPONENTS)}, got {', '.join(sorted(unknown))}.")

@@ -7,6 +7,7 @@ are below a thousandth of the matrices' share for the models of the course.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from lantern_lib.matrices import bias_parameters, idle_biases, matrices, norm_parameters
 from lantern_lib.model_config import ModelConfig
@@ -114,6 +115,12 @@ def parameters(model: ModelConfig) -> ParameterCount:
     >>> count.total, count.total - count.norms
     (70553706496, 70552387584)
     """
+    return _count(model)
+
+
+@lru_cache(maxsize=512)
+def _count(model: ModelConfig) -> ParameterCount:
+    """Count once for each shape: steps ask again for every token."""
     parts: dict[str, int] = {}
     active_experts = scales = 0
     for each in matrices(model):
