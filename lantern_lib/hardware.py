@@ -285,3 +285,43 @@ RTX_PRO_6000 = Accelerator(
     source="NVIDIA RTX PRO 6000 Blackwell data sheet, as quoted by others; dense",
     date="2026-11-29",
 )
+H100_NVL = Accelerator(
+    "H100 NVL",
+    memory_bytes=94 * GB,
+    memory_bandwidth=3.9 * TB,
+    peak_flops=835.5 * TFLOPS,
+    peak_flops_8bit=1671 * TFLOPS,
+    link=PCIE_5,
+    source="NVIDIA H100 product page, as quoted by others; its 1,671 and 3,341 teraFLOPS are with sparsity",
+    date="2026-11-30",
+)
+H800 = Accelerator(
+    "H800 SXM",
+    memory_bytes=80 * GB,
+    memory_bandwidth=3.35 * TB,
+    peak_flops=989 * TFLOPS,
+    peak_flops_8bit=1979 * TFLOPS,
+    link=Link("NVLink of the H800", 200 * GB, 8 * MICROSECOND, "half of 400 GB/s; the latency is an assumption"),
+    source="the H100 with a slower link, as quoted by others",
+    date="2026-11-30",
+)
+H20 = Accelerator(
+    "H20",
+    memory_bytes=96 * GB,
+    memory_bandwidth=4.0 * TB,
+    peak_flops=148 * TFLOPS,
+    peak_flops_8bit=296 * TFLOPS,
+    link=NVLINK_4,
+    source="NVIDIA H20 data sheet, as quoted by others; dense",
+    date="2026-11-30",
+)
+B200 = Accelerator(
+    "B200",
+    memory_bytes=180 * GB,
+    memory_bandwidth=8.0 * TB,
+    peak_flops=2250 * TFLOPS,
+    peak_flops_8bit=4500 * TFLOPS,
+    link=Link("NVLink 5", 900 * GB, 8 * MICROSECOND, "half of 1,800 GB/s; the latency is an assumption"),
+    source="NVIDIA DGX B200 data sheet, one of eight, as quoted by others; dense",
+    date="2026-11-30",
+)

@@ -2,42 +2,27 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from typing import Any
 
+from lantern_lib import hf_layers
+from lantern_lib.hf_families import FAMILIES, HARMLESS, WRAPPED, WRAPPER, Family
+from lantern_lib.hf_quantization import stored_format
 from lantern_lib.model_config import ModelConfig
 from lantern_lib.units import require_int
+from lantern_lib.vision_tower import vision_parameters
 
 _BYTES_OF_DTYPE = {"bfloat16": 2.0, "float16": 2.0, "float32": 4.0}
-
-# What a family fixes in its code and does not write into config.json.
-_FAMILIES: dict[str, dict[str, Any]] = {
-    "llama": {},
-    "mistral": {"window": "all"},
-    "qwen2": {"qkv_bias": True, "window": "from_layer"},
-    "qwen3": {"qk_norm": True, "window": "from_layer"},
-    "gemma": {"tied": True},
-    "gemma2": {"tied": True, "norms": 4, "window": "pattern", "pattern": 2},
-    "gemma3_text": {"tied": True, "norms": 4, "qk_norm": True, "window": "pattern", "pattern": 6},
-    "phi3": {"window": "all"},
-}
-
-# Fields that say nothing about the number of parameters or the size of the cache.
-_HARMLESS = frozenset(
+#: The largest file that is read. Real ones have a few thousand characters, long lists of modules some hundred thousand.
+MAX_CHARACTERS = 5_000_000
+#: Parts that would change the count or the cache, and that no shape here has: only switched off are they accepted.
+_MUST_BE_OFF = frozenset(
     """
-    architectures attention_dropout attn_logit_softcapping auto_map bos_token_id cache_implementation
-    dtype embd_pdrop eos_token_id final_logit_softcapping hidden_act hidden_activation id2label
-    initializer_range label2id max_position_embeddings original_max_position_embeddings pad_token_id
-    partial_rotary_factor pretraining_tp query_pre_attn_scalar resid_pdrop rms_norm_eps
-    rope_local_base_freq rope_parameters rope_scaling rope_theta torch_dtype transformers_version
-    unk_token_id use_cache _name_or_path _attn_implementation
-    """.split()  # noqa: SIM905
-)
-_READ = frozenset(
-    """
-    model_type num_hidden_layers hidden_size intermediate_size num_attention_heads num_key_value_heads
-    head_dim vocab_size tie_word_embeddings attention_bias mlp_bias sliding_window use_sliding_window
-    max_window_layers sliding_window_pattern _sliding_window_pattern layer_types quantization_config
+    audio_config hidden_size_per_layer_input num_kv_shared_layers enable_moe_block use_double_wide_mlp
+    expert_intermediate_size top_k_experts cross_attention_layers index_topk
+    lm_head_bias qkv_bias
     """.split()  # noqa: SIM905
 )
 
@@ -50,10 +35,11 @@ def from_hf_config(
     pad_vocab_multiple: int = 1,
     ignore: Collection[str] = (),
 ) -> ModelConfig:
-    """Translate a public ``config.json`` of a dense decoder into a :class:`ModelConfig`.
+    """Translate a public ``config.json`` of a decoder into a :class:`ModelConfig`.
 
-    Covers the families llama, mistral, qwen2, qwen3, gemma, gemma2, gemma3_text and phi3. What it
-    can't represent is refused by field, never guessed.
+    Covers dense decoders, mixtures of experts, latent attention, windows, hybrids with linear attention and quantised
+    checkpoints of the families of :data:`lantern_lib.hf_families.FAMILIES`, and the language part of files that wrap
+    one. What it can't represent is refused by field, never guessed.
 
     Parameters
     ----------
@@ -87,111 +73,143 @@ def from_hf_config(
     >>> shape.head_dim, shape.num_kv_heads
     (128, 8)
     """
+    if not isinstance(config, Mapping):
+        raise ValueError(f"config must be a mapping of field names, got {type(config).__name__}.")
+    if config.get("text_config") is not None and config.get("model_type") in WRAPPED:
+        return _wrapped(config, name, kv_bytes, pad_vocab_multiple, ignore)
     family = _family(config)
-    for field in config:
-        if field not in _READ and field not in _HARMLESS and field not in ignore:
-            raise ValueError(
-                f"{field} is not a field this translator knows, got {config[field]!r}."
-                " If it changes neither parameters nor cache, pass ignore=(...)."
-            )
-    if config.get("quantization_config") is not None:
-        raise ValueError(
-            f"quantization_config must be absent, got {config['quantization_config']!r}."
-            " Translate the 16-bit checkpoint and set weight_bytes."
-        )
-    num_heads = _required(config, "num_attention_heads")
-    hidden_size = _required(config, "hidden_size")
+    _require_known(config, family.fields, ignore)
+    config = family.defaults | {key: value for key, value in config.items() if value is not None}
+    num_layers = hf_layers.required(config, "num_hidden_layers")
+    num_heads = hf_layers.required(config, "num_attention_heads")
+    hidden_size = hf_layers.required(config, "hidden_size")
     require_int("pad_vocab_multiple", pad_vocab_multiple)
-    vocab_size = _required(config, "vocab_size")
+    vocab_size = hf_layers.required(config, "vocab_size")
     bias = bool(config.get("attention_bias", False))
-    num_layers = _required(config, "num_hidden_layers")
-    window, num_sliding = _windows(config, family, num_layers)
+    shape: dict[str, Any] = {"qkv_bias": bias, "output_bias": bias, "mlp_bias": bool(config.get("mlp_bias", False))}
+    shape |= family.shape
+    shape |= hf_layers.attention(config, family, hidden_size, num_heads)
+    shape |= hf_layers.layers(config, family, num_layers)
+    shape |= hf_layers.feed_forward(config, family, num_layers)
+    if family.mtp_field and config.get(family.mtp_field):
+        mtp_layers = require_int(family.mtp_field, config[family.mtp_field], minimum=0)
+        shape |= {"mtp_layers": mtp_layers, "mtp_tables": mtp_layers * family.mtp_tables}
+    if config.get("quantization_config") is not None:
+        shape["storage"] = stored_format(config["quantization_config"], num_layers)
     return ModelConfig(
         name=name or str(config.get("_name_or_path") or config["model_type"]),
         num_layers=num_layers,
         hidden_size=hidden_size,
-        intermediate_size=_required(config, "intermediate_size"),
         num_heads=num_heads,
-        num_kv_heads=_optional(config, "num_key_value_heads", num_heads),
-        head_dim=_head_dim(config, hidden_size, num_heads),
         vocab_size=-(-vocab_size // pad_vocab_multiple) * pad_vocab_multiple,
-        tied_embeddings=bool(config.get("tie_word_embeddings", family.get("tied", False))),
-        qkv_bias=bias or family.get("qkv_bias", False),
-        output_bias=bias,
-        mlp_bias=bool(config.get("mlp_bias", False)),
-        qk_norm=family.get("qk_norm", False),
-        norms_per_layer=family.get("norms", 2),
-        sliding_window=window,
-        num_sliding_layers=num_sliding,
+        tied_embeddings=bool(config.get("tie_word_embeddings", family.tied)),
         weight_bytes=_weight_bytes(config),
         kv_bytes=kv_bytes,
         source="config.json",
+        **shape,
     )
 
 
-def _family(config: Mapping[str, Any]) -> dict[str, Any]:
-    if not isinstance(config, Mapping):
-        raise ValueError(f"config must be a mapping of field names, got {type(config).__name__}.")
-    model_type = config.get("model_type")
-    if model_type not in _FAMILIES:
-        hint = " Pass its text_config." if "text_config" in config else ""
-        raise ValueError(f"model_type must be one of {', '.join(_FAMILIES)}, got {model_type!r}.{hint}")
-    return _FAMILIES[model_type]
+def read_config(text: str) -> dict[str, Any]:
+    """Parse the text of a ``config.json``.
 
+    Parameters
+    ----------
+    text : str
+        What the file holds [text].
 
-def _required(config: Mapping[str, Any], field: str) -> int:
-    if config.get(field) is None:
-        raise ValueError(f"{field} must be in the config, got nothing. The shape is incomplete without it.")
-    return require_int(field, config[field])
+    Returns
+    -------
+    dict
+        The fields, for :func:`from_hf_config`.
 
+    Raises
+    ------
+    ValueError
+        If it is too long, no JSON, nested too deeply, no object, or holds NaN or an infinity.
 
-def _optional(config: Mapping[str, Any], field: str, default: int) -> int:
-    return default if config.get(field) is None else require_int(field, config[field])
-
-
-def _head_dim(config: Mapping[str, Any], hidden_size: int, num_heads: int) -> int:
-    """Use the declared size; only where none is declared does the width divide among the heads."""
-    if config.get("head_dim") is not None:
-        return require_int("head_dim", config["head_dim"])
-    if hidden_size % num_heads:
+    Examples
+    --------
+    >>> read_config('{"model_type": "llama"}')
+    {'model_type': 'llama'}
+    """
+    if not isinstance(text, str):
+        raise ValueError(f"text must be the text of a config.json, got {type(text).__name__}.")
+    if len(text) > MAX_CHARACTERS:
         raise ValueError(
-            f"head_dim must be declared, got nothing: hidden_size {hidden_size} is no multiple of"
-            f" num_attention_heads {num_heads}."
+            f"text must have at most {MAX_CHARACTERS:,} characters, got {len(text):,}. Is it a config.json?"
         )
-    return hidden_size // num_heads
+    try:
+        config = json.loads(text, parse_constant=_no_constant)
+    except json.JSONDecodeError as error:
+        raise ValueError(
+            f"text must be JSON, got none at line {error.lineno}, column {error.colno}: {error.msg}."
+        ) from None
+    except _NotFiniteError as error:
+        raise ValueError(f"text must hold finite numbers, got {error}.") from None
+    except ValueError:
+        raise ValueError("text must hold numbers of a few digits, got one of thousands.") from None
+    except RecursionError:
+        raise ValueError("text must be a flat object, got one nested too deeply. Is it a config.json?") from None
+    if not isinstance(config, dict):
+        raise ValueError(f"text must be a JSON object, got {type(config).__name__}. A config.json begins with a brace.")
+    return config
+
+
+class _NotFiniteError(ValueError):
+    """A number that JSON does not have and Python reads."""
+
+
+def _no_constant(name: str) -> float:
+    raise _NotFiniteError(name)
+
+
+def _family(config: Mapping[str, Any]) -> Family:
+    model_type = config.get("model_type")
+    if not isinstance(model_type, str) or model_type not in FAMILIES:
+        hint = " Pass its text_config." if "text_config" in config else ""
+        known = ", ".join([*FAMILIES, *WRAPPED])
+        raise ValueError(f"model_type must be one of {known}, got {_short(model_type)}.{hint}")
+    return FAMILIES[model_type]
+
+
+def _short(value: object) -> str:
+    shown = repr(value)
+    return shown if len(shown) <= 80 else shown[:77] + "..."
+
+
+def _require_known(config: Mapping[str, Any], fields: Collection[str], ignore: Collection[str]) -> None:
+    for field in config:
+        off = field in _MUST_BE_OFF and not config[field]
+        if field not in fields and field not in HARMLESS and field not in ignore and not off:
+            raise ValueError(
+                f"{_short(field)[1:-1]} is not a field this translator knows, got {_short(config[field])}."
+                " If it changes neither parameters nor cache, pass ignore=(...)."
+            )
+
+
+def _wrapped(
+    config: Mapping[str, Any], name: str, kv_bytes: float, pad_vocab_multiple: int, ignore: Collection[str]
+) -> ModelConfig:
+    """Translate the part that speaks, and count the tower that sees where it is known."""
+    text = config["text_config"]
+    if not isinstance(text, Mapping):
+        raise ValueError(f"text_config must be a mapping of field names, got {type(text).__name__}.")
+    shared = ("quantization_config", "torch_dtype", "dtype", "tie_word_embeddings")
+    inner = {key: config[key] for key in shared if config.get(key) is not None} | dict(text)
+    if inner.get("model_type") not in FAMILIES:
+        inner["model_type"] = WRAPPED[config["model_type"]]
+    model = from_hf_config(inner, name=name, kv_bytes=kv_bytes, pad_vocab_multiple=pad_vocab_multiple, ignore=ignore)
+    outside = {key: value for key, value in config.items() if key not in shared and key != "text_config"}
+    _require_known(outside, WRAPPER - {"audio_config"}, ignore)
+    if config.get("vision_config") is None or "vision_config" in ignore:
+        return model
+    tower = ("vision tower", vision_parameters(config, model.hidden_size))
+    return replace(model, extra=(*model.extra, tower))
 
 
 def _weight_bytes(config: Mapping[str, Any]) -> float:
     dtype = config.get("torch_dtype", config.get("dtype")) or "bfloat16"
-    if dtype not in _BYTES_OF_DTYPE:
-        raise ValueError(f"torch_dtype must be one of {', '.join(_BYTES_OF_DTYPE)}, got {dtype!r}.")
+    if not isinstance(dtype, str) or dtype not in _BYTES_OF_DTYPE:
+        raise ValueError(f"torch_dtype must be one of {', '.join(_BYTES_OF_DTYPE)}, got {_short(dtype)}.")
     return _BYTES_OF_DTYPE[dtype]
-
-
-def _windows(config: Mapping[str, Any], family: dict[str, Any], num_layers: int) -> tuple[int | None, int]:
-    """Return the window and how many layers have it."""
-    rule = family.get("window")
-    window = config.get("sliding_window")
-    if rule is None and window is not None:
-        raise ValueError(f"sliding_window must be absent for this model_type, got {window!r}.")
-    if rule == "from_layer" and not config.get("use_sliding_window", False):
-        window = None
-    if window is None:
-        return None, 0
-    window = require_int("sliding_window", window)
-    layer_types = config.get("layer_types")
-    if layer_types is not None:
-        unknown = set(layer_types) - {"sliding_attention", "full_attention"}
-        if unknown or len(layer_types) != num_layers:
-            raise ValueError(
-                f"layer_types must name sliding_attention or full_attention for each of {num_layers} layers,"
-                f" got {len(layer_types)} entries{' with ' + ', '.join(sorted(unknown)) if unknown else ''}."
-            )
-        return window, list(layer_types).count("sliding_attention")
-    if rule == "all":
-        return window, num_layers
-    if rule == "from_layer":
-        return window, max(0, num_layers - _required(config, "max_window_layers"))
-    pattern = config.get("sliding_window_pattern") or config.get("_sliding_window_pattern") or family["pattern"]
-    # Every pattern-th layer sees everything; the others are windowed.
-    return window, num_layers - num_layers // require_int("sliding_window_pattern", pattern)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from lantern_lib.hardware import Replica
-from lantern_lib.model_config import ModelConfig
+from lantern_lib.model_config import AttentionLayers, ModelConfig
 from lantern_lib.transformer import weight_bytes
 from lantern_lib.units import format_quantity, require_fraction, require_int, require_positive
 
@@ -37,7 +37,175 @@ def bytes_per_token(model: ModelConfig) -> float:
     >>> bytes_per_token(LANTERN_70B)
     327680.0
     """
-    return 2 * model.num_layers * model.num_kv_heads * model.head_dim * model.kv_bytes
+    return (
+        sum(layers.num_layers * numbers_per_token(model, layers) for layers in model.attention_layers) * model.kv_bytes
+    )
+
+
+def numbers_per_token(model: ModelConfig, layers: AttentionLayers) -> int:
+    """Return the numbers that one layer caches for a token.
+
+    Parameters
+    ----------
+    model : ModelConfig
+        The shape.
+    layers : AttentionLayers
+        The kind of layer, of ``model.attention_layers``.
+
+    Returns
+    -------
+    int
+        A key and a value for each key-value head, or one latent vector [count].
+
+    Examples
+    --------
+    >>> from lantern_lib.model_config import LANTERN_70B
+    >>> numbers_per_token(LANTERN_70B, LANTERN_70B.attention_layers[0])
+    2048
+    """
+    if model.latent is not None:
+        return model.latent.cached_numbers
+    return 2 * layers.num_kv_heads * layers.head_dim
+
+
+def numbers_per_token_per_gpu(
+    model: ModelConfig, layers: AttentionLayers, tp_size: int, context_parallel: int = 1
+) -> float:
+    """Return the numbers that one layer caches for a token on the fullest GPU.
+
+    Parameters
+    ----------
+    model : ModelConfig
+        The shape.
+    layers : AttentionLayers
+        The kind of layer.
+    tp_size : int
+        GPUs that share every matrix [count].
+    context_parallel : int
+        GPUs of those that share the tokens of a context [count].
+
+    Returns
+    -------
+    float
+        Numbers on one GPU [count].
+
+    Raises
+    ------
+    ValueError
+        If a degree is no whole number of 1 or more.
+
+    Notes
+    -----
+    A key-value head is not cut: tensor parallelism divides by the smaller of the degree and the heads. A latent vector
+    has no heads, so every GPU holds it whole, unless the tokens are shared out. Page B6.
+
+    Examples
+    --------
+    >>> from lantern_lib.model_config import LANTERN_70B
+    >>> [numbers_per_token_per_gpu(LANTERN_70B, LANTERN_70B.attention_layers[0], tp) for tp in (4, 8, 16)]
+    [512.0, 256.0, 256.0]
+    """
+    require_int("tp_size", tp_size)
+    require_int("context_parallel", context_parallel)
+    whole = numbers_per_token(model, layers)
+    if model.latent is not None:
+        return whole / context_parallel
+    heads = -(-layers.num_kv_heads // tp_size)
+    return whole * heads / layers.num_kv_heads / context_parallel
+
+
+def bytes_per_token_per_gpu(model: ModelConfig, tp_size: int, context_parallel: int = 1) -> float:
+    """Return what one more token adds on the fullest GPU while no window is full.
+
+    Parameters
+    ----------
+    model : ModelConfig
+        The shape.
+    tp_size, context_parallel : int
+        GPUs that share every matrix, and those of them that share the tokens [count].
+
+    Returns
+    -------
+    float
+        Cache of one token on one GPU [bytes].
+
+    Raises
+    ------
+    ValueError
+        If a degree is no whole number of 1 or more.
+
+    Examples
+    --------
+    >>> from lantern_lib.model_config import LANTERN_70B
+    >>> bytes_per_token_per_gpu(LANTERN_70B, 4)
+    81920.0
+    """
+    return (
+        sum(
+            layers.num_layers * numbers_per_token_per_gpu(model, layers, tp_size, context_parallel)
+            for layers in model.attention_layers
+        )
+        * model.kv_bytes
+    )
+
+
+def state_bytes_per_sequence(model: ModelConfig) -> float:
+    """Return the state that recurrent layers keep for a sequence, whatever its length.
+
+    Parameters
+    ----------
+    model : ModelConfig
+        The shape.
+
+    Returns
+    -------
+    float
+        State of all recurrent layers, 0 without any [bytes].
+
+    Examples
+    --------
+    >>> from lantern_lib.model_config import LANTERN_70B
+    >>> state_bytes_per_sequence(LANTERN_70B)
+    0.0
+    """
+    return model.recurrent.num_layers * model.recurrent.state_bytes if model.recurrent else 0.0
+
+
+def bytes_per_sequence_per_gpu(model: ModelConfig, context_len: int, tp_size: int, context_parallel: int = 1) -> float:
+    """Return the cache of one conversation on the fullest GPU of a replica.
+
+    Parameters
+    ----------
+    model : ModelConfig
+        The shape.
+    context_len : int
+        Tokens in the cache [tokens].
+    tp_size, context_parallel : int
+        GPUs that share every matrix, and those of them that share the tokens [count].
+
+    Returns
+    -------
+    float
+        Cache on one GPU; the heads of a recurrent state are divided like all others [bytes].
+
+    Raises
+    ------
+    ValueError
+        If a number is no whole one in its range.
+
+    Examples
+    --------
+    >>> from lantern_lib.model_config import LANTERN_70B
+    >>> bytes_per_sequence_per_gpu(LANTERN_70B, 8192, 4) / 2**30
+    0.625
+    """
+    require_int("context_len", context_len, minimum=0)
+    cached = 0.0
+    for layers in model.attention_layers:
+        length = context_len if layers.window is None else min(context_len, layers.window)
+        each = numbers_per_token_per_gpu(model, layers, tp_size, context_parallel) * model.kv_bytes
+        cached += layers.num_layers * length * each
+    return cached + state_bytes_per_sequence(model) / tp_size
 
 
 def bytes_per_sequence(model: ModelConfig, context_len: int) -> float:
@@ -53,7 +221,8 @@ def bytes_per_sequence(model: ModelConfig, context_len: int) -> float:
     Returns
     -------
     float
-        Cache of the conversation; windowed layers stop growing at their window [bytes].
+        Cache of the conversation; windowed layers stop growing at their window, a recurrent state is there from the
+        first token [bytes].
 
     Raises
     ------
@@ -67,10 +236,11 @@ def bytes_per_sequence(model: ModelConfig, context_len: int) -> float:
     2.5
     """
     require_int("context_len", context_len, minimum=0)
-    per_layer = bytes_per_token(model) / model.num_layers
-    windowed = min(context_len, model.sliding_window) if model.sliding_window else context_len
-    full_layers = model.num_layers - model.num_sliding_layers
-    return per_layer * (full_layers * context_len + model.num_sliding_layers * windowed)
+    cached = 0.0
+    for layers in model.attention_layers:
+        length = context_len if layers.window is None else min(context_len, layers.window)
+        cached += layers.num_layers * length * numbers_per_token(model, layers) * model.kv_bytes
+    return cached + state_bytes_per_sequence(model)
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from lantern_lib import kv_cache, mixture_of_experts, step, transformer
+from lantern_lib import kv_cache, step, transformer
 from lantern_lib.hardware import A100, A6000, GH200, H100, H200, RTX_4090, RTX_PRO_6000, Accelerator, Replica
-from lantern_lib.mixture_of_experts import ExpertConfig
-from lantern_lib.model_config import LANTERN_70B, ModelConfig
+from lantern_lib.model_config import ModelConfig
+from lantern_lib.models import find_model
 from lantern_lib.units import require_int, require_positive
 
 Work = Literal["decode", "prefill", "both"]
@@ -41,48 +41,24 @@ CARDS: dict[str, Accelerator] = {
 }
 WEIGHT_BYTES = {"bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "int8": 1.0}
 
-_LLAMA_2_7B = ModelConfig("Llama 2 7B", 32, 4096, 11008, 32, 32, 128, 32000)
-_LLAMA_3_70B = replace(LANTERN_70B, name="Llama 3 70B")
-#: Shapes, by the name that the table has. Of the last two only attention is dense: see :data:`EXPERTS`.
+#: Shapes, by the name that the table has; the names of the book write them with spaces.
 MODELS: dict[str, ModelConfig] = {
-    "Llama-7B": _LLAMA_2_7B,
-    "Llama-2-7B": _LLAMA_2_7B,
-    "Llama-2-70B": ModelConfig("Llama 2 70B", 80, 8192, 28672, 64, 8, 128, 32000),
-    "Llama-3-8B": ModelConfig("Llama 3 8B", 32, 4096, 14336, 32, 8, 128, 128256),
-    "Llama-3-70B": _LLAMA_3_70B,
-    "Llama-3.3-70B": _LLAMA_3_70B,
-    "Llama-3.1-405B": ModelConfig("Llama 3.1 405B", 126, 16384, 53248, 128, 8, 128, 128256),
-    "Mistral-7B": ModelConfig("Mistral 7B", 32, 4096, 14336, 32, 8, 128, 32000),
-    "Qwen2.5-7B": ModelConfig("Qwen2.5 7B", 28, 3584, 18944, 28, 4, 128, 152064, qkv_bias=True),
-    "Qwen2.5-72B": ModelConfig("Qwen2.5 72B", 80, 8192, 29568, 64, 8, 128, 152064, qkv_bias=True),
-    "Qwen3-1.7B": ModelConfig("Qwen3 1.7B", 28, 2048, 6144, 16, 8, 128, 151936, qk_norm=True, tied_embeddings=True),
-    "Qwen3-30B-A3B": ModelConfig("Qwen3 30B-A3B", 48, 2048, 768, 32, 4, 128, 151936, qk_norm=True),
-    "Mixtral-8x7B": ModelConfig("Mixtral 8x7B", 32, 4096, 14336, 32, 8, 128, 32000),
-}
-#: Published totals less the input table, of which a step reads a few rows.
-EXPERTS: dict[str, ExpertConfig] = {
-    "Qwen3-30B-A3B": ExpertConfig(
-        "Qwen3 30B-A3B",
-        total_parameters=30_532_122_624 - 151_936 * 2048,
-        active_parameters=3_353_032_704 - 151_936 * 2048,
-        num_experts=128,
-        experts_per_token=8,
-        num_expert_layers=48,
-        hidden_size=2048,
-        weight_bytes=2.0,
-        source="public config.json and the published total",
-    ),
-    "Mixtral-8x7B": ExpertConfig(
-        "Mixtral 8x7B",
-        total_parameters=46_702_792_704 - 32_000 * 4096,
-        active_parameters=12_879_925_248 - 32_000 * 4096,
-        num_experts=8,
-        experts_per_token=2,
-        num_expert_layers=32,
-        hidden_size=4096,
-        weight_bytes=2.0,
-        source="public config.json and the published total",
-    ),
+    name: replace(find_model(shipped), name=shown)
+    for name, shipped, shown in (
+        ("Llama-7B", "Llama-2-7B", "Llama 2 7B"),
+        ("Llama-2-7B", "Llama-2-7B", "Llama 2 7B"),
+        ("Llama-2-70B", "Llama-2-70B", "Llama 2 70B"),
+        ("Llama-3-8B", "Llama-3-8B", "Llama 3 8B"),
+        ("Llama-3-70B", "Llama-3-70B", "Llama 3 70B"),
+        ("Llama-3.3-70B", "Llama-3.3-70B", "Llama 3 70B"),
+        ("Llama-3.1-405B", "Llama-3.1-405B", "Llama 3.1 405B"),
+        ("Mistral-7B", "Mistral-7B-v0.1", "Mistral 7B"),
+        ("Qwen2.5-7B", "Qwen2.5-7B", "Qwen2.5 7B"),
+        ("Qwen2.5-72B", "Qwen2.5-72B", "Qwen2.5 72B"),
+        ("Qwen3-1.7B", "Qwen3-1.7B", "Qwen3 1.7B"),
+        ("Qwen3-30B-A3B", "Qwen3-30B-A3B", "Qwen3 30B-A3B"),
+        ("Mixtral-8x7B", "Mixtral-8x7B", "Mixtral 8x7B"),
+    )
 }
 
 
@@ -266,13 +242,9 @@ def floor(measurement: Measurement) -> Floor:
     else:
         flops, moved = _whole_requests(measurement)
         return Floor(flops / replica.flops_per_second, moved / replica.bandwidth, measurement.measured_seconds)
-    moved, flops = cost.moved_bytes, cost.flops
-    if measurement.model in EXPERTS:
-        experts, batch = EXPERTS[measurement.model], measurement.batch_size or 1
-        moved += mixture_of_experts.streamed_weight_bytes(experts, batch) - transformer.streamed_weight_bytes(model)
-        dense = 2 * transformer.parameters(model).multiplied
-        flops += batch * (mixture_of_experts.token_flops(experts) - dense)
-    return Floor(flops / replica.flops_per_second, moved / replica.bandwidth, measurement.measured_seconds)
+    return Floor(
+        cost.flops / replica.flops_per_second, cost.moved_bytes / replica.bandwidth, measurement.measured_seconds
+    )
 
 
 def _whole_requests(measurement: Measurement) -> tuple[float, float]:
@@ -283,7 +255,7 @@ def _whole_requests(measurement: Measurement) -> tuple[float, float]:
         flops += transformer.prompt_flops(model, answer - 1, num_cached_tokens=prompt).total
     if measurement.batch_size is None:
         return flops, 0.0
-    weights = answer * transformer.streamed_weight_bytes(model)
+    weights = answer * transformer.streamed_weight_bytes(model, measurement.batch_size)
     cache = sum(kv_cache.bytes_per_sequence(model, prompt + i) for i in range(1, answer))
     return measurement.batch_size * flops, weights + measurement.batch_size * cache
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from lantern_lib.collectives import all_to_all_seconds
 from lantern_lib.hardware import Link, Replica
+from lantern_lib.model_parts import expected_experts as expected_experts
 from lantern_lib.units import require_fraction, require_int, require_positive
 
 
@@ -173,44 +174,6 @@ def token_flops(model: ExpertConfig) -> float:
     74.0
     """
     return 2 * model.active_parameters
-
-
-def expected_experts(num_experts: int, experts_per_token: int, batch_size: int) -> float:
-    """Return how many experts of a layer a batch uses, on average.
-
-    Parameters
-    ----------
-    num_experts, experts_per_token : int
-        Experts of the layer, and how many of them each token goes to [count].
-    batch_size : int
-        Tokens of the step [tokens].
-
-    Returns
-    -------
-    float
-        Expected number of different experts [count].
-
-    Raises
-    ------
-    ValueError
-        If `experts_per_token` is above `num_experts`, or a number is no whole one of 1 or more.
-
-    Notes
-    -----
-    ``E (1 − (1 − k/E)^B)``: an expert is missed by one token with chance 1 − k/E, and by all with its B-th power.
-    Tokens choose independently and evenly; real routing is uneven and touches fewer. Page B6.
-
-    Examples
-    --------
-    >>> expected_experts(256, 8, 1), round(expected_experts(256, 8, 64))
-    (8.0, 222)
-    """
-    require_int("num_experts", num_experts)
-    require_int("experts_per_token", experts_per_token)
-    require_int("batch_size", batch_size)
-    if experts_per_token > num_experts:
-        raise ValueError(f"experts_per_token must be at most num_experts ({num_experts}), got {experts_per_token}.")
-    return num_experts * (1 - (1 - experts_per_token / num_experts) ** batch_size)
 
 
 def streamed_weight_bytes(model: ExpertConfig, batch_size: int) -> float:

@@ -55,8 +55,7 @@ def kv_bytes_per_gpu(model: ModelConfig, context_len: int, tp_size: int) -> floa
     [0.625, 0.3125, 0.3125]
     """
     _require_degree(model, tp_size)
-    heads = -(-model.num_kv_heads // tp_size)
-    return kv_cache.bytes_per_sequence(model, context_len) * heads / model.num_kv_heads
+    return kv_cache.bytes_per_sequence_per_gpu(model, context_len, tp_size)
 
 
 def conversations_that_fit(model: ModelConfig, replica: Replica, context_len: int, *, reserve: float = 0.1) -> int:

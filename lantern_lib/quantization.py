@@ -78,7 +78,7 @@ def with_storage(
     Parameters
     ----------
     model : ModelConfig
-        The shape; its own widths are replaced.
+        The shape; its own widths, and the format of its file, are replaced.
     weight_bits, kv_bits : int
         Bits of one stored weight and of one cached number: 4, 8 or 16 [bits].
     group_size : int, optional
@@ -116,4 +116,5 @@ def with_storage(
         name=f"{model.name} ({weight_bits}-bit weights, {kv_bits}-bit cache)",
         weight_bytes=bytes_per_number(weight_bits, group_size, scale_bytes),
         kv_bytes=bytes_per_number(kv_bits),
+        storage=None,
     )

@@ -141,7 +141,7 @@ def decode_step(
     flops = batch_size * transformer.token_flops(model, context_len).total
     cache = batch_size * kv_cache.bytes_per_sequence(model, context_len)
     work = f"decode of batch {batch_size:,} at context {context_len:,}"
-    return _cost(model, replica, work, batch_size, flops, transformer.streamed_weight_bytes(model) + cache)
+    return _cost(model, replica, work, batch_size, flops, transformer.streamed_weight_bytes(model, batch_size) + cache)
 
 
 def prefill_step(model: ModelConfig, replica: Replica, prompt_len: int, num_cached_tokens: int = 0) -> StepCost:
@@ -182,7 +182,7 @@ def prefill_step(model: ModelConfig, replica: Replica, prompt_len: int, num_cach
     (162, 'compute')
     """
     flops = transformer.prompt_flops(model, prompt_len, num_cached_tokens).total
-    moved = transformer.streamed_weight_bytes(model) + kv_cache.bytes_per_sequence(model, num_cached_tokens)
+    moved = transformer.streamed_weight_bytes(model, prompt_len) + kv_cache.bytes_per_sequence(model, num_cached_tokens)
     cached = f" after {num_cached_tokens:,} cached" if num_cached_tokens else ""
     return _cost(model, replica, f"prefill of {prompt_len:,} tokens{cached}", prompt_len, flops, moved)
 

@@ -59,7 +59,7 @@ def test_what_it_cannot_represent_is_refused_by_field(field: str, value: object)
         from_hf_config(LLAMA | {field: value})
 
 
-@pytest.mark.parametrize("model_type", ["mixtral", "deepseek_v3", "gpt_oss", "t5", None])
+@pytest.mark.parametrize("model_type", ["t5", "mamba2", "bert", ["llama"], None])
 def test_an_unknown_family_is_refused(model_type: object) -> None:
     with pytest.raises(ValueError, match="^model_type must be one of llama, mistral, .*, got"):
         from_hf_config(LLAMA | {"model_type": model_type})
@@ -67,7 +67,9 @@ def test_an_unknown_family_is_refused(model_type: object) -> None:
 
 def test_a_vision_config_points_to_its_text_part() -> None:
     with pytest.raises(ValueError, match="Pass its text_config"):
-        from_hf_config({"model_type": "gemma3", "text_config": {}, "vision_config": {}})
+        from_hf_config({"model_type": "llava", "text_config": {}, "vision_config": {}})
+    with pytest.raises(ValueError, match="^vision_config must be that of gemma3, mistral3 or qwen3_5, got .*llama4"):
+        from_hf_config({"model_type": "llama4", "text_config": LLAMA, "vision_config": {"depth": 3}})
 
 
 def test_a_field_can_be_ignored_by_name() -> None:

@@ -37,7 +37,7 @@ def given_model(name: str, folder: str | Path = "configs") -> ModelConfig:
     Raises
     ------
     ValueError
-        If there is no such model, or it has biases or no gate, which week 1 does not count.
+        If there is no such model, or it has biases, windows, experts or no gate, which week 1 does not count.
 
     Examples
     --------
@@ -50,8 +50,10 @@ def given_model(name: str, folder: str | Path = "configs") -> ModelConfig:
     if name not in files:
         raise ValueError(f"model_name must be one of {', '.join(['lantern-70b', *files])}, got {name!r}.")
     model = from_hf_config(json.loads(files[name].read_text(encoding="utf-8")), name=name)
-    if not model.gated or model.qkv_bias or model.output_bias or model.mlp_bias or model.num_sliding_layers:
-        raise ValueError(f"model_name must be a gated model without biases and windows, got {name!r}.")
+    parts = (model.experts, model.latent, model.recurrent, model.full_attention, model.storage)
+    plain = model.gated and not model.num_sliding_layers and all(part is None for part in parts)
+    if not plain or model.qkv_bias or model.output_bias or model.mlp_bias:
+        raise ValueError(f"model_name must be a dense gated model without biases and windows, got {name!r}.")
     return model
 
 

@@ -127,7 +127,7 @@ def step_model(
     Raises
     ------
     ValueError
-        If a number is out of range or the model has windowed layers.
+        If a number is out of range or the model has windowed layers, experts or recurrent layers.
 
     Notes
     -----
@@ -146,6 +146,11 @@ def step_model(
     if model.num_sliding_layers:
         raise ValueError(
             f"num_sliding_layers must be 0, got {model.num_sliding_layers}. A window bends the line that leaps follow."
+        )
+    if model.experts is not None or model.recurrent is not None:
+        raise ValueError(
+            f"model must be dense with attention in every layer, got {model.name}. The experts that a step reads bend"
+            " the line that leaps follow, and a recurrent state has no blocks."
         )
     matrices, with_one = transformer.token_flops(model, 0).total, transformer.token_flops(model, 1).total
     link, ranks, collectives = replica.accelerator.link, replica.tp_size, ALL_REDUCES_PER_LAYER * model.num_layers
