@@ -1,0 +1,22 @@
+"""Where student code runs: without network, without sight of anything, within limits.
+
+``choose().start(command, scratch=..., limits=...)`` returns a `Process` with pipes. SECURITY.md says what is promised.
+"""
+
+from lantern_grading.sandbox.backends import Backend, Bubblewrap, Container, NoSandbox, choose
+from lantern_grading.sandbox.errors import SandboxError
+from lantern_grading.sandbox.limits import Limits
+from lantern_grading.sandbox.process import Process
+from lantern_grading.sandbox.scratch import Scratch
+
+__all__ = [
+    "Backend",
+    "Bubblewrap",
+    "Container",
+    "Limits",
+    "NoSandbox",
+    "Process",
+    "SandboxError",
+    "Scratch",
+    "choose",
+]
