@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import lantern_lib
@@ -64,3 +65,13 @@ def environment() -> dict[str, str]:
         "MKL_NUM_THREADS": "1",
         "MALLOC_ARENA_MAX": "2",
     }
+
+
+def more(visible: Mapping[str, Path] | None) -> dict[str, Path]:
+    """Check what a caller wants to be seen besides: path inside, below ``/lantern/``, and path here."""
+    for path, here in (visible or {}).items():
+        if not path.startswith("/lantern/") or ".." in path:
+            raise ValueError(f"visible must name paths below /lantern/, got {path!r}. Use /lantern/{Path(path).name}.")
+        if not here.exists():
+            raise ValueError(f"visible must name what exists, got {str(here)!r}. Check the path.")
+    return {path: here.resolve() for path, here in (visible or {}).items()}
