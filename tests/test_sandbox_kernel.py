@@ -21,6 +21,8 @@ from traitlets.config import Config
 from lantern_grading.sandbox import SandboxError, choose, kernelspec, relay
 from lantern_grading.sandbox.provisioner import SandboxProvisioner
 
+pytestmark = pytest.mark.grading
+
 ROOT = Path(__file__).resolve().parents[1]
 GROUP = "jupyter_client.kernel_provisioners"
 
@@ -354,7 +356,6 @@ def hand_in(course, student, answer, kernel="python3"):
     return folder / "p.ipynb"
 
 
-@pytest.mark.grading
 def test_nbgrader_autograde(course, tool):
     hand_in(course, "right", "def double(x):\n    return x + x")
     # A submission's own wish for another kernel is not heard.
@@ -372,7 +373,6 @@ def test_nbgrader_autograde(course, tool):
     assert shown(cells[1]) == "in the sandbox\n"
 
 
-@pytest.mark.grading
 def test_nbgrader_validate(course, tool):
     good = hand_in(course, "right", "def double(x):\n    return x + x")
     bad = hand_in(course, "wrong", "def double(x):\n    return x")
@@ -381,7 +381,6 @@ def test_nbgrader_validate(course, tool):
     assert "AssertionError" in said
 
 
-@pytest.mark.grading
 def test_nbgrader_without_a_sandbox_grades_nothing_and_says_why(course, tool, tmp_path):
     hand_in(course, "right", "def double(x):\n    return x + x")
     (tmp_path / "broken").mkdir()

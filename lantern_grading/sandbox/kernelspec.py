@@ -19,11 +19,6 @@ def use() -> str:
     -------
     str
         The kernel's name.
-
-    Examples
-    --------
-    >>> use()
-    'lantern-sandbox'
     """
     from jupyter_client.provisioning import KernelProvisionerFactory
 

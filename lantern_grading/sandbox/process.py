@@ -51,7 +51,7 @@ class Process:
         assert popen.stderr is not None
         self.stdin: IO[bytes] = popen.stdin  #: what the command reads; unbuffered
         self.stdout: IO[bytes] = popen.stdout  #: what it writes; unbuffered, for the caller to read with a limit
-        self.reason = ""  #: the limit that ended it: "time", "memory", "files", or empty
+        self.reason = ""  #: the limit that ended it: "time", "processor time", "memory", "files", or empty
         self._popen, self._limits, self._members, self._root = popen, limits, members, root
         self._after, self._closed = after, False
         self._errors = _Capped(popen.stderr, limits.output_bytes)
@@ -144,6 +144,8 @@ class Process:
                 self.kill("time")
             elif self._members.resident_bytes() > self._limits.memory_bytes:
                 self.kill("memory")
+            elif self._members.cpu_seconds() > self._limits.cpu_seconds:
+                self.kill("processor time")
             elif self._members.scratch_files() > self._limits.scratch_files:
                 self.kill("files")
 

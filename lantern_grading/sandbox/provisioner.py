@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import json
 import os
 import shutil
+import signal
 import sys
 import tempfile
 from pathlib import Path
@@ -27,6 +29,12 @@ _EXTENSION = "lantern_kernel.py"
 _SOCKET_PATH_BYTES = 90  # the system allows 107
 #: Messages are larger than what they show, and pictures larger than text.
 _MESSAGES_FOR_OUTPUT = 64
+
+
+@functools.cache
+def _backend(program: str | None) -> Bubblewrap:
+    """Return the sandbox of a program, checked once."""
+    return Bubblewrap(program or "bwrap")
 
 
 class SandboxProvisioner(KernelProvisionerBase):
@@ -63,8 +71,6 @@ class SandboxProvisioner(KernelProvisionerBase):
 
     async def send_signal(self, signum: int) -> None:
         """End the kernel for signals that end; an interrupt comes by message instead."""
-        import signal
-
         if self._process and signum in (signal.SIGKILL, signal.SIGTERM):
             self._process.kill()
 
@@ -115,7 +121,7 @@ class SandboxProvisioner(KernelProvisionerBase):
             _CONNECTION: file,
             f"{layout.LIBRARY}/{_EXTENSION}": Path(__file__).with_name(_EXTENSION),
         }
-        process = Bubblewrap().start(cmd, scratch=scratch, limits=limits, visible=shown)
+        process = _backend(shutil.which("bwrap")).start(cmd, scratch=scratch, limits=limits, visible=shown)
         process.drain()
         process.stdin.close()
         self._process = process
