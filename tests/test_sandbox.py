@@ -14,7 +14,18 @@ from pathlib import Path
 import pytest
 
 import lantern_lib
-from lantern_grading.sandbox import Bubblewrap, Limits, NoSandbox, SandboxError, Scratch, bubblewrap, choose, seccomp
+from lantern_grading.sandbox import (
+    Bubblewrap,
+    Limits,
+    NoSandbox,
+    SandboxError,
+    Scratch,
+    bubblewrap,
+    choose,
+    layout,
+    seccomp,
+)
+from lantern_grading.sandbox.__main__ import main as command
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -228,7 +239,7 @@ def test_it_is_nobody_and_can_become_no_more(run):
             raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
         return "done"
     status = dict(line.split(":\\t", 1) for line in open("/proc/self/status").read().splitlines() if ":\\t" in line)
-    print("caps", [int(status[name], 16) for name in ("CapInh", "CapPrm", "CapEff", "CapAmb")], sep="=")
+    print("caps", [int(status[name], 16) for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")], sep="=")
     print("no_new_privs", status["NoNewPrivs"], sep="=")
     print("seccomp", status["Seccomp"], sep="=")
     print("root", os.getuid() == 0 or os.geteuid() == 0, sep="=")
@@ -242,7 +253,7 @@ def test_it_is_nobody_and_can_become_no_more(run):
     attempt("hostname", lambda: os.uname().nodename)
     """
     got = attempts(run(TRY + textwrap.dedent(code))[0])
-    assert got["caps"] == "[0, 0, 0, 0]"
+    assert got["caps"] == "[0, 0, 0, 0, 0]"
     assert got["no_new_privs"] == "1"
     assert got["seccomp"] == "2"
     assert got["root"] == "False"
@@ -546,6 +557,20 @@ def test_a_missing_bubblewrap_is_one_clear_error(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(SandboxError, match=r"^bwrap, prlimit, setpriv, tar not found\. .*apt install bubblewrap"):
         choose()
+
+
+def test_the_command_says_whether_there_is_a_sandbox_and_installs_the_kernel(backend, capsys, monkeypatch, tmp_path):
+    assert command(["check"]) == 0
+    assert capsys.readouterr().out == "the sandbox works: bubblewrap\n"
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    layout.visible()  # is found once, before the prefix changes
+    assert command(["install"]) == 0
+    spec = json.loads((tmp_path / "share/jupyter/kernels/lantern-sandbox/kernel.json").read_text())
+    assert spec["metadata"]["kernel_provisioner"]["provisioner_name"] == "lantern-sandbox"
+    assert command(["remove"]) == 2
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert command(["check"]) == 1
+    assert capsys.readouterr().err.splitlines()[-1].startswith("error: bwrap, prlimit, setpriv, tar not found.")
 
 
 def test_a_back_end_is_named_or_refused():
