@@ -7,7 +7,7 @@ from io import BytesIO
 
 import pytest
 
-from lantern_grading.sandbox import Limits, SandboxError, Scratch
+from lantern_grading.sandbox import Limits, SandboxError, Scratch, private
 
 
 @pytest.mark.parametrize("name", [field.name for field in fields(Limits)])
@@ -81,3 +81,25 @@ def test_files_are_packed_as_they_are():
         assert member.isreg()
         assert archive.extractfile(member).read() == b"\0\1"
     assert Scratch().packed() == b""
+
+
+def test_a_private_folder_is_swept_when_its_grader_was_killed(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr(private, "_PATH_BYTES", 1000)
+    live, lock = private.folder()
+    assert live.stat().st_mode & 0o777 == 0o700
+    dead, young, other = (tmp_path / name for name in ("lantern-k-dead", "lantern-k-young", "other"))
+    for path in (dead, young, other):
+        path.mkdir()
+        (path / "k-1").touch()
+    (tmp_path / "lantern-k-link").symlink_to(other)
+    for path in (live, dead, other):
+        os.utime(path, (1, 1))
+    second = private.folder()
+    assert not dead.exists()
+    assert live.exists()
+    assert young.exists()
+    assert (other / "k-1").exists()
+    private.remove(*second)
+    private.remove(live, lock)
+    assert not live.exists()

@@ -5,12 +5,12 @@ It needs nothing but IPython: of this package the sandbox sees this file alone.
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from typing import Any
 
-#: What one cell may print, in characters.
-MOST = int(os.environ.get("LANTERN_OUTPUT_BYTES", "1000000"))
+SETTINGS = "/lantern/kernel.json"  # the provisioner's, with what one cell may print
 NOTE = "\n[output ends here: a cell may print {} characters]\n"
 
 
@@ -28,7 +28,7 @@ class Cap:
     'abcde\\n[output ends here: a cell may print 5 characters]\\n'
     """
 
-    def __init__(self, stream: Any, most: int = MOST) -> None:
+    def __init__(self, stream: Any, most: int) -> None:
         self._write, self._most, self._left = stream.write, most, most
 
     def __call__(self, text: str) -> int:
@@ -48,6 +48,8 @@ class Cap:
 def load_ipython_extension(shell: Any) -> None:
     """Cap what cells print, and let modules beside the notebook be imported, after those of the same name elsewhere."""
     sys.path.append(os.getcwd())
+    with open(SETTINGS, encoding="utf-8") as file:
+        most = json.load(file)["lantern_output"]
     for stream in (sys.stdout, sys.stderr):
-        stream.write = cap = Cap(stream)
+        stream.write = cap = Cap(stream, most)
         shell.events.register("pre_run_cell", lambda _, cap=cap: cap.again())

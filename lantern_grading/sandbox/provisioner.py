@@ -9,14 +9,13 @@ import os
 import shutil
 import signal
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
 from jupyter_client.provisioning import KernelProvisionerBase
 from traitlets import Dict
 
-from lantern_grading.sandbox import layout
+from lantern_grading.sandbox import layout, private
 from lantern_grading.sandbox.bubblewrap import Bubblewrap
 from lantern_grading.sandbox.limits import Limits
 from lantern_grading.sandbox.process import Process
@@ -26,7 +25,6 @@ from lantern_grading.sandbox.scratch import Scratch
 _PORTS = {"shell_port": 1, "iopub_port": 2, "stdin_port": 3, "hb_port": 4, "control_port": 5}
 _CONNECTION = "/lantern/kernel.json"
 _EXTENSION = "lantern_kernel.py"
-_SOCKET_PATH_BYTES = 90  # the system allows 107
 #: Messages are larger than what they show, and pictures larger than text.
 _MESSAGES_FOR_OUTPUT = 64
 
@@ -47,6 +45,7 @@ class SandboxProvisioner(KernelProvisionerBase):
     _process: Process | None = None
     _relay: Relay | None = None
     _folder: Path | None = None
+    _lock = -1
     _told = False
 
     @property
@@ -91,9 +90,7 @@ class SandboxProvisioner(KernelProvisionerBase):
         """Choose the sockets; the tool's environment is built as always, and then not used."""
         manager = self.parent
         self._told = False
-        temporary = tempfile.gettempdir()
-        place = temporary if len(os.fsencode(temporary)) < _SOCKET_PATH_BYTES - 20 else "/tmp"
-        self._folder = Path(tempfile.mkdtemp(prefix="lantern-k-", dir=place))
+        self._folder, self._lock = private.folder()
         self.connection_info = {
             "transport": "ipc",
             "ip": str(self._folder / "k"),
@@ -108,13 +105,22 @@ class SandboxProvisioner(KernelProvisionerBase):
 
     async def launch_kernel(self, cmd: list[str], **kwargs: Any) -> Any:
         """Start the kernel in a sandbox, with the files of the folder it is started in."""
+        try:
+            self._launch(cmd, Path(kwargs.get("cwd") or os.getcwd()))
+        except BaseException:
+            self._close()  # nobody else will
+            raise
+        return self.connection_info
+
+    def _launch(self, cmd: list[str], cwd: Path) -> None:
         assert self._folder is not None
         limits = Limits(**self.limits)
-        scratch = Scratch.of_folder(Path(kwargs.get("cwd") or os.getcwd()), limits)
+        scratch = Scratch.of_folder(cwd, limits)
         for sentence in scratch.refused:
             self.log.warning("%s", ascii(sentence))
         file = self._folder / "kernel.json"
         inner = self.connection_info | {"ip": f"{layout.RUN}/k", "key": self.connection_info["key"].decode()}
+        inner["lantern_output"] = limits.output_bytes  # for the extension; the kernel takes no notice
         file.write_text(json.dumps(inner), encoding="utf-8")
         file.chmod(0o444)  # the folder is ours alone; inside it belongs to somebody else
         shown = {
@@ -122,16 +128,15 @@ class SandboxProvisioner(KernelProvisionerBase):
             f"{layout.LIBRARY}/{_EXTENSION}": Path(__file__).with_name(_EXTENSION),
         }
         process = _backend(shutil.which("bwrap")).start(cmd, scratch=scratch, limits=limits, visible=shown)
+        self._process = process
         process.drain()
         process.stdin.close()
-        self._process = process
         self._relay = Relay(
             {self._folder / f"k-{port}": f"{layout.RUN}/k-{port}" for port in _PORTS.values()},
             process.inside("/"),
             _MESSAGES_FOR_OUTPUT * limits.output_bytes,
             lambda: process.kill("output"),
         )
-        return self.connection_info
 
     def _close(self) -> None:
         process, self._process = self._process, None
@@ -144,4 +149,4 @@ class SandboxProvisioner(KernelProvisionerBase):
             if relay:
                 relay.close()
             if folder:
-                shutil.rmtree(folder, ignore_errors=True)
+                private.remove(folder, self._lock)
