@@ -396,6 +396,16 @@ def test_an_endless_loop_ends_with_the_time(run):
     assert 1 <= time.monotonic() - start < 10
 
 
+def test_one_that_waited_for_its_turn_has_all_its_time(backend):
+    with backend.start(["sleep", "60"], limits=Limits(total_seconds=4)) as process:
+        time.sleep(2.5)
+        process.begin()
+        time.sleep(2)
+        assert process.poll() is None
+        process.wait(30)
+        assert process.reason == "time"
+
+
 def test_time_on_the_processor_ends_one_process(run):
     _, _, status, reason = run("while True: pass", limits=Limits(cpu_seconds=1))
     assert status != 0
