@@ -74,6 +74,22 @@ def test_too_much_stops_before_all_is_read(folder):
         Scratch.of_folder(folder, Limits(scratch_bytes=8))
 
 
+def test_odd_folders_are_read_or_refused_but_never_a_surprise(tmp_path, monkeypatch):
+    deep = tmp_path.joinpath(*["d"] * 30)
+    deep.mkdir(parents=True)
+    (deep / "bottom.txt").touch()
+    (tmp_path / os.fsdecode(b"\xff.txt")).write_text("odd")
+    scratch = Scratch.of_folder(tmp_path)
+    assert [content for _, content in scratch.files] == [b"odd"]
+    assert scratch.refused == ("/".join(["d"] * 21) + " was left out: it lies too deep.",)
+    with tarfile.open(fileobj=BytesIO(scratch.packed())) as archive:
+        assert os.fsencode(archive.getnames()[0]) == b"\xff.txt"
+    monkeypatch.setattr("lantern_grading.sandbox.scratch._MOST_ENTRIES", 1)
+    with pytest.raises(SandboxError, match="more than 1 entries"):
+        Scratch.of_folder(tmp_path)
+    assert Scratch.of_folder(tmp_path / "nowhere").refused == (". was left out: it cannot be read.",)
+
+
 def test_files_are_packed_as_they_are():
     name = "ü" * 80 + "/" + "long " * 30 + ".txt"
     with tarfile.open(fileobj=BytesIO(Scratch(((name, b"\0\1"),)).packed())) as archive:
