@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from lantern_grading.sandbox import Container, Limits, SandboxError, Scratch, ch
 
 # Stands in for Docker: `run` starts what follows the image, here, in the folder that would be the container's.
 ENGINE = """#!{python}
-import json, os, subprocess, sys
+import json, os, signal, subprocess, sys
 arguments = sys.argv[1:]
 with open({log!r}, "a") as log:
     log.write(json.dumps(arguments) + chr(10))
@@ -29,7 +30,15 @@ if arguments[0] == "run":
         command = [word.replace("/lantern/files.tar", source) for word in command]
     else:
         command = [word.replace("/lantern/files.tar", "/nonexistent") for word in command]
-    sys.exit(subprocess.run(command).returncode)
+    container = subprocess.Popen(command, start_new_session=True)
+    with open(os.path.join(here, arguments[arguments.index("--name") + 1]), "w") as file:
+        file.write(str(container.pid))
+    sys.exit(container.wait())
+if arguments[0] == "rm" and os.path.exists(os.path.join({folder!r}, arguments[-1])):
+    try:
+        os.killpg(int(open(os.path.join({folder!r}, arguments[-1])).read()), signal.SIGKILL)
+    except ProcessLookupError:
+        pass
 """
 
 
@@ -86,12 +95,21 @@ def test_it_asks_the_engine_for_every_wall(engine, tmp_path):
     assert "--nproc=9" in command
 
 
-def test_the_container_is_removed_whatever_happened(engine):
-    with Container("grading:1", engine[0]).start(["sleep", "60"], limits=Limits(total_seconds=0.3)) as process:
+def test_the_container_is_removed_whatever_happened(engine, tmp_path):
+    """Ending the engine's program ends no container; the engine has to be told."""
+    command = ["sh", "-c", "echo here; sleep 60"]
+    with Container("grading:1", engine[0]).start(command, limits=Limits(total_seconds=5)) as process:
+        assert process.stdout.read(4) == b"here"
         process.wait(30)
         assert process.reason == "time"
     run, remove = [line for line in engine[1]() if line[0] in ("run", "rm")]
-    assert remove == ["rm", "--force", run[run.index("--name") + 1]]
+    name = run[run.index("--name") + 1]
+    assert remove == ["rm", "--force", name]
+    container = int((tmp_path / "scratch" / name).read_text())
+    deadline = time.monotonic() + 10
+    while Path(f"/proc/{container}").exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not Path(f"/proc/{container}").exists()
 
 
 def test_the_packed_files_are_gone_afterwards(engine):
