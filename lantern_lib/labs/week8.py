@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -30,23 +29,23 @@ def _schedule(rate: float, seconds: float, seed: int) -> list[float]:
 
 def _report(records: Sequence[Any], promise: Any, seconds: float, warm_up_seconds: float) -> dict[str, float]:
     late = [record for record in records if record.arrival_seconds >= warm_up_seconds]
-    times = np.array(
-        [[r.arrival_seconds, r.first_token_seconds, r.last_token_seconds, r.output_len] for r in late], np.float64
-    ).reshape(-1, 4)
-    run = SimpleNamespace(
-        arrival_seconds=times[:, 0],
-        first_token_seconds=times[:, 1],
-        last_token_seconds=times[:, 2],
-        output_len=times[:, 3],
-    )
-    found = metrics.summary(run, metrics.Slo(promise.ttft_seconds, promise.tpot_seconds))
-    good = found.goodput * found.duration_seconds if found.num_finished else 0.0
+    done = np.array(
+        [
+            (r.first_token_seconds - r.arrival_seconds, r.last_token_seconds - r.first_token_seconds, r.output_len - 1)
+            for r in late
+            if r.last_token_seconds is not None
+        ],
+        np.float64,
+    ).reshape(-1, 3)
+    waits, paces = done[:, 0], done[:, 1] / np.maximum(done[:, 2], 1)
+    several = paces[done[:, 2] > 0]
+    good = (waits <= promise.ttft_seconds) & (paces <= promise.tpot_seconds)
     return {
-        "measured": found.num_finished,
-        "unfinished": found.num_unfinished,
-        "ttft_p95_seconds": found.ttft.p95 if found.num_finished else math.inf,
-        "tpot_p95_seconds": math.inf if math.isnan(found.tpot.p95) else found.tpot.p95,
-        "goodput": good / (seconds - warm_up_seconds),
+        "measured": len(done),
+        "unfinished": len(late) - len(done),
+        "ttft_p95_seconds": metrics.percentile(waits, 0.95) if len(done) else math.inf,
+        "tpot_p95_seconds": metrics.percentile(several, 0.95) if len(several) else math.inf,
+        "goodput": int(good.sum()) / (seconds - warm_up_seconds),
     }
 
 
