@@ -14,7 +14,7 @@ from lantern_lib import labs
 from lantern_lib.checks import CheckFailed, NotWritten
 
 ROOT = Path(__file__).resolve().parents[1]
-LABS = [mutants.load(path) for path in sorted((ROOT / "tests" / "mutants").glob("*.toml"))]
+LABS = [mutants.load(path) for path in sorted((ROOT / "tests" / "mutants").glob("week*.toml"))]
 EVERY_LAB = pytest.mark.parametrize("lab", LABS, ids=lambda lab: lab.name)
 ROUND = pytest.mark.xdist_group("the labs' hidden lines and releases")
 STUB = re.compile(r'^\s*raise NotImplementedError\("Task (\d+): (\w+(?:\.\w+)?)"\)')
@@ -228,6 +228,8 @@ def test_labs_import_no_module_that_holds_answers(lab):
     for cell in mutants.solution(lab.name).cells:
         if cell.cell_type != "code" or grading(cell).get("grade"):
             continue
+        if cell.id == f"{lab.prefix}measure":
+            continue  # it stands after the last task; an answer that leans on what it imports is still refused
         for module in re.findall(r"^\s*from (lantern_lib\.[\w.]+) import", cell.source, re.M):
             assert module in allowed, f"{cell.id} imports {module}"
         for names in re.findall(r"^\s*from lantern_lib import (.+)$", cell.source, re.M):
@@ -283,7 +285,7 @@ def test_the_student_archive_is_the_same_every_time_and_holds_what_it_should(tmp
         assert first.read_bytes() == second.read_bytes()
     held = archive.contents()
     assert {name.split("/")[0] for name in held} <= {
-        "README.md", "pyproject.toml", "LICENSE", "LICENSE-TEXT", "labs", "lantern_lib",
+        "README.md", "AGENTS.md", "Makefile", "pyproject.toml", "LICENSE", "LICENSE-TEXT", "labs", "lantern_lib",
     }  # fmt: skip
     assert {"labs/week1/week1.ipynb", "labs/week1/configs/gemma-2-9b.json", "lantern_lib/checks.py"} <= held.keys()
     assert not [name for name in held if "solutions" in name or "test" in name or "__pycache__" in name]
