@@ -1,4 +1,4 @@
-"""The instructor's commands: ``python -m lantern_grading release|student|grade|feedback|marks``."""
+"""The instructor's commands: ``python -m lantern_grading release|student|variant|grade|feedback|marks``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 import time
 from pathlib import Path
 
-from lantern_grading import archive, marks
+from lantern_grading import archive, marks, variants
 from lantern_grading.course import Course, GradingError, release
 from lantern_grading.paths import LABS, ROOT, SOLUTIONS
 
@@ -72,6 +72,18 @@ def _feedback(course: Course, assignment: str) -> int:
     return failed
 
 
+def _variant(given: argparse.Namespace) -> None:
+    if not given.list and not given.student:
+        raise ValueError("student must be one id or more, got none. Say --student ID, or --list.")
+    for student in given.student:
+        print(variants.write(given.assignment, student, given.out, course=given.course))
+    if given.list:
+        names = list(variants.choices(given.assignment))
+        print("\t".join(["student", *names]))
+        for student, values in variants.given(given.assignment, given.course).items():
+            print("\t".join([student, *(str(values.get(name, "")) for name in names)]))
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m lantern_grading", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
@@ -81,6 +93,12 @@ def _parser() -> argparse.ArgumentParser:
     making.add_argument("--source", type=Path, default=SOLUTIONS)
     student = commands.add_parser("student", help="write the archive for students")
     student.add_argument("--out", type=Path, default=ARCHIVE, help="a name that ends in .zip or .tar.gz")
+    variant = commands.add_parser("variant", help="write students' own instances of a lab, or list what they got")
+    variant.add_argument("assignment", help="for example week3")
+    variant.add_argument("--student", nargs="+", default=[], help="one id or several")
+    variant.add_argument("--out", type=Path, default=ROOT / "release" / "variants", help="gets <student>/<week>/")
+    variant.add_argument("--course", type=Path, default=variants.COURSE, help="the class's folder; keeps the draws")
+    variant.add_argument("--list", action="store_true", help="print what each student of the class was given")
     for name, text in [
         ("grade", "run all submissions, write feedback and marks"),
         ("feedback", "write feedback and marks again, after grading by hand"),
@@ -114,6 +132,9 @@ def main(arguments: list[str] | None = None) -> int:
             return 0
         if given.command == "student":
             print(archive.write(given.out))
+            return 0
+        if given.command == "variant":
+            _variant(given)
             return 0
         course = Course(given.course, given.source)
         if given.command == "grade":

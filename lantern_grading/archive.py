@@ -13,7 +13,9 @@ from pathlib import Path
 from lantern_grading.paths import ROOT
 
 FOLDER = "lantern-student"
-_README = Path(__file__).with_name("student_readme.md")
+_HERE = Path(__file__).parent
+# What only the archive has: how to begin, the one command, and what an assistant should know.
+_OWN = {"README.md": "student_readme.md", "Makefile": "student.mk", "AGENTS.md": "student_agents.md"}
 # The beginning of the zip format's calendar: the same bytes whenever the archive is made.
 _DATE = (1980, 1, 1, 0, 0, 0)
 
@@ -31,7 +33,8 @@ def contents(root: Path = ROOT) -> dict[str, bytes]:
     dict of str to bytes
         Path inside the archive, and content.
     """
-    files = {"README.md": _README.read_bytes(), "pyproject.toml": _pyproject(root).encode()}
+    files = {name: (_HERE / source).read_bytes() for name, source in _OWN.items()}
+    files["pyproject.toml"] = _pyproject(root).encode()
     for licence in sorted(root.glob("LICENSE*")):
         files[licence.name] = licence.read_bytes()
     for folder in ("labs", "lantern_lib"):

@@ -527,7 +527,7 @@ class Task:
             Functions of earlier tasks, keys of :func:`stand_ins` [text].
         """
         right = stand_ins(self.week)
-        before = {name: self._names[name] for name in names if name in self._names}
+        before = {name: self._names.pop(name) for name in names if name in self._names}
         self._names.update({name: right[name] for name in names})
         try:
             yield
