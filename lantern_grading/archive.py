@@ -47,7 +47,8 @@ def contents(root: Path = ROOT) -> dict[str, bytes]:
 
 def _pyproject(root: Path) -> str:
     """Write a project file that installs the library and what the labs draw with."""
-    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    whole = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
+    project, data = whole["project"], whole["tool"]["setuptools"]["package-data"]["lantern_lib"]
     needed = project["dependencies"] + project["optional-dependencies"]["labs"]
     modules = sorted(path.parent.relative_to(root) for path in (root / "lantern_lib").rglob("__init__.py"))
     packages = [module.as_posix().replace("/", ".") for module in modules]
@@ -68,7 +69,7 @@ def _pyproject(root: Path) -> str:
             f"packages = {json.dumps(packages)}",
             "",
             "[tool.setuptools.package-data]",
-            'lantern_lib = ["py.typed", "data/*.json", "tiny/weights/*"]',
+            f"lantern_lib = {json.dumps(data)}",
             "",
         ]
     )
