@@ -20,6 +20,8 @@ def secret(*lines, public="x = 1"):
         '"the_key_of_a_table": {',
         "check.compare_sequence(",
         "a_long_function_name(",
+        "raise ValueError(",
+        "return one_of_the_names(",
         "expected = 12345",  # 16 characters are told ...
     ],
 )
