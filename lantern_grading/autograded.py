@@ -25,7 +25,7 @@ MAX_OUTPUTS = 20
 
 _PNG = b"\x89PNG\r\n\x1a\n"
 #: What Markdown, HTML or MathJax would read as more than a letter.
-_ACTIVE = re.compile(r"[^\w ,.;:?!%äöüÄÖÜß-]|_", re.ASCII)
+_ACTIVE = re.compile(r"[^\w ,.]|_", re.ASCII)
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\u202a-\u202e\u2066-\u2069]")
 
 

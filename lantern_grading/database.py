@@ -6,20 +6,21 @@ own database: a process that is killed leaves both as they were, or both changed
 
 from __future__ import annotations
 
-import os
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import nbgrader
+from alembic.script import ScriptDirectory
 from nbgrader import api
 from sqlalchemy import (
     Boolean,
     Column,
     Connection,
     DateTime,
+    Engine,
     Float,
     Index,
     Integer,
@@ -27,6 +28,7 @@ from sqlalchemy import (
     String,
     Table,
     Text,
+    create_engine,
     event,
     inspect,
     text,
@@ -104,23 +106,19 @@ class Database:
     def __init__(self, url: str, patience_seconds: float = 30.0) -> None:
         self.url = url
         self.patience_seconds = patience_seconds
-        # nbgrader starts its migration tool by bare name; the environment need not be activated.
-        os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
         self._stop_on_trouble(self._open)
 
     def _open(self) -> None:
+        engine = create_engine(self.url)
+        try:
+            _make_tables(engine)
+        finally:
+            engine.dispose()
         self.book = api.Gradebook(self.url)
         self.book.db.remove()  # a session of nbgrader's would hold a lock
         self.engine = self.book.engine
         if self.engine.dialect.name == "sqlite":
             _begin_properly(self.engine)
-        _tables.create_all(self.engine)
-        if "alembic_version" not in inspect(self.engine).get_table_names():
-            # A process was killed between nbgrader's tables and their version.
-            version = api.get_alembic_version()
-            with self.engine.begin() as connection:
-                connection.execute(text("CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL)"))
-                connection.execute(text("INSERT INTO alembic_version VALUES (:version)"), {"version": version})
 
     def __enter__(self) -> Database:
         return self
@@ -173,6 +171,23 @@ class Database:
                 raise GradingStopped(_explained(words)) from error
 
 
+def _make_tables(engine: Engine) -> None:
+    """Make nbgrader's tables and ours, also where a process was killed in the middle of it.
+
+    nbgrader would do its part itself, but it starts another program for the version, and is left without one
+    if it is stopped in between.
+    """
+    api.Base.metadata.create_all(engine)
+    _tables.create_all(engine)
+    if "alembic_version" in inspect(engine).get_table_names():
+        return
+    scripts = ScriptDirectory(str(Path(nbgrader.__file__).parent / "alembic"))
+    with engine.begin() as connection:
+        connection.execute(text("CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL)"))
+        values = {"version": scripts.get_current_head()}
+        connection.execute(text("INSERT INTO alembic_version VALUES (:version)"), values)
+
+
 def _explained(words: str) -> str:
     tail = "Nothing is lost: run the same command again to continue."
     if "locked" in words:
@@ -182,7 +197,7 @@ def _explained(words: str) -> str:
     return f"The gradebook cannot be used: {words}. {tail}"
 
 
-def _begin_properly(engine: Any) -> None:
+def _begin_properly(engine: Engine) -> None:
     """Let SQLAlchemy say when a transaction begins, and take the lock at once where something will be written."""
 
     @event.listens_for(engine, "connect")

@@ -8,13 +8,12 @@ import json
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
-
-import nbformat
-from nbformat.notebooknode import NotebookNode
-from traitlets.config import Config
+from typing import TYPE_CHECKING, Any
 
 from lantern_grading.paths import SOLUTIONS
+
+if TYPE_CHECKING:  # workers read templates and never make one: they need not load nbgrader
+    from nbformat.notebooknode import NotebookNode
 
 _MAX_FILE_BYTES = 5_000_000
 
@@ -63,6 +62,8 @@ class Template:
 
 
 def _prepared(notebook: NotebookNode, assignment: str, steps: list[Any]) -> NotebookNode:
+    from traitlets.config import Config
+
     from lantern_grading.preprocessors import autograde_defaults
 
     config = Config()
@@ -113,6 +114,7 @@ def load(assignment: str, source: Path = SOLUTIONS) -> Template:
     ValueError
         If there is no such assignment, or if two graded cells have one name.
     """
+    import nbformat
     from nbgrader.preprocessors import IncludeHeaderFooter, SaveCells
 
     from lantern_grading.preprocessors import release_preprocessors
