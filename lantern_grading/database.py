@@ -30,7 +30,6 @@ from sqlalchemy import (
     Text,
     create_engine,
     event,
-    inspect,
     text,
 )
 from sqlalchemy.exc import OperationalError
@@ -179,13 +178,12 @@ def _make_tables(engine: Engine) -> None:
     """
     api.Base.metadata.create_all(engine)
     _tables.create_all(engine)
-    if "alembic_version" in inspect(engine).get_table_names():
-        return
-    scripts = ScriptDirectory(str(Path(nbgrader.__file__).parent / "alembic"))
     with engine.begin() as connection:
-        connection.execute(text("CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL)"))
-        values = {"version": scripts.get_current_head()}
-        connection.execute(text("INSERT INTO alembic_version VALUES (:version)"), values)
+        connection.execute(text("CREATE TABLE IF NOT EXISTS alembic_version (version_num VARCHAR(32) NOT NULL)"))
+        if connection.execute(text("SELECT version_num FROM alembic_version")).first() is None:
+            scripts = ScriptDirectory(str(Path(nbgrader.__file__).parent / "alembic"))
+            values = {"version": scripts.get_current_head()}
+            connection.execute(text("INSERT INTO alembic_version VALUES (:version)"), values)
 
 
 def _explained(words: str) -> str:

@@ -43,8 +43,9 @@ def read_paper(handed_in: HandedIn, template: Template) -> Paper | Rejection:
         The student's cells in their order, or why there are none.
     """
     read, problems = [], []
+    named = _notebooks(handed_in)
     for name, content in handed_in.files:
-        if not is_notebook(name):
+        if name not in named:
             continue
         try:
             cells, notes = read_notebook(content)
@@ -64,6 +65,12 @@ def read_paper(handed_in: HandedIn, template: Template) -> Paper | Rejection:
     notes = [*handed_in.notes, *_choice(name, exact, len(read), problems), *notes, *match.notes]
     files, more = _others(handed_in, template)
     return Paper(tuple(match.cells), files, tuple(dict.fromkeys([*notes, *more])))
+
+
+def _notebooks(handed_in: HandedIn) -> set[str]:
+    """Return the files to look at: those called notebooks, or else what may have lost the ending."""
+    named = {name for name, _ in handed_in.files if is_notebook(name)}
+    return {name for name in named if ".ipynb" in name.lower()} or named
 
 
 def _nothing(handed_in: HandedIn, problems: list[tuple[str, str]]) -> str:
@@ -86,9 +93,10 @@ def _choice(name: str, exact: str, count: int, problems: list[tuple[str, str]]) 
 
 def _others(handed_in: HandedIn, template: Template) -> tuple[tuple[tuple[str, bytes], ...], list[str]]:
     released, kept, notes, total = dict(template.files), [], [], 0
+    named = _notebooks(handed_in)
     for name, content in handed_in.files:
         path = PurePosixPath(name)
-        if is_notebook(name) or path.is_absolute() or ".." in path.parts:
+        if name in named or name.endswith(".ipynb") or path.is_absolute() or ".." in path.parts:
             continue
         if name in released:
             if content != released[name]:
