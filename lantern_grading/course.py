@@ -25,7 +25,7 @@ from traitlets.config.loader import PyFileConfigLoader
 from lantern_grading.paths import LABS, ROOT, SOLUTIONS
 
 
-class GradingError(Exception):
+class GradingError(ValueError):
     """nbgrader could not do its work; the text says why, in one line."""
 
 

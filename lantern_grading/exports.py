@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lantern_grading.marks import Mark, cell_text, number_text
+from lantern_grading.marks import Mark, number_text
 from lantern_grading.roster import Person, table
 
 
@@ -63,12 +63,12 @@ def canvas(marks: Sequence[Mark], people: Sequence[Person], gradebook: Path, col
         raise ValueError(f"column must name one column of {gradebook.name}, got {column!r}, which fits {len(found)}.")
     keep = [name for name in ("Student", "ID", "SIS User ID", "SIS Login ID", "Section") if name in header] + found
     by_number = {person.canvas: person.student for person in people if person.canvas}
-    places = {student: mark for student, mark in ((mark.student, mark) for mark in marks)}
+    places = {mark.student: mark for mark in marks}
     filled, seen = [], set()
     for row in rows:
         if row["Student"].strip().lower() == "points possible":
             _same_points(row.get(found[0], ""), marks, gradebook.name)
-            filled.append([row.get(name, "") for name in keep])
+            filled.append(["    Points Possible", *(row.get(name, "") for name in keep[1:])])
             continue
         student = by_number.get(row["ID"]) or next(
             (row[name] for name in ("SIS Login ID", "SIS User ID") if row.get(name) in places), None
@@ -162,5 +162,5 @@ def _text(header: Sequence[str], rows: Sequence[Sequence[str]], *, quoted: bool)
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n", quoting=csv.QUOTE_ALL if quoted else csv.QUOTE_MINIMAL)
     writer.writerow(header)
-    writer.writerows([cell_text(cell) for cell in row] for row in rows)
+    writer.writerows(rows)
     return text.getvalue()

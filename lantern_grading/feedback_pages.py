@@ -60,7 +60,7 @@ def _comments(connection: Connection, assignment: str) -> dict[tuple[str, str], 
     )
     wanted = select(_SUBMISSION.c.student_id, _CELL.c.name, _COMMENT.c.manual_comment).select_from(joined)
     wanted = wanted.where(_ASSIGNMENT.c.name == assignment, _COMMENT.c.manual_comment.is_not(None))
-    return {(student, name): comment for student, name, comment in connection.execute(wanted).tuples()}
+    return {(student, name): comment for student, name, comment in connection.execute(wanted)}
 
 
 def _graded(row: Mapping[str, Any], points: float, comment: str) -> Graded:

@@ -75,7 +75,7 @@ def _cells(connection: Connection, notebook: str, kind: str, names: Iterable[str
     own, rows = (_GRADE_CELL, _GRADE) if kind == "GradeCell" else (_SOLUTION_CELL, _COMMENT)
     by_hand = _GRADE.c.manual_score if kind == "GradeCell" else _COMMENT.c.manual_comment
     found = select(_CELL.c.name, _CELL.c.id).where(_CELL.c.notebook_id == notebook, _CELL.c.type == kind)
-    ids: dict[str, str] = dict(connection.execute(found).tuples().all())
+    ids: dict[str, str] = {one: other for one, other in connection.execute(found).all()}  # noqa: C416
     names = list(names)
     for name in set(ids) - set(names):
         kept = select(rows.c.id).where(rows.c.cell_id == ids[name], by_hand.is_not(None))
@@ -154,6 +154,14 @@ def record(
         _change(connection, _GRADE, [{"row": grade["id"], **cleared} for grade in grades.values()])
     ledger.write(connection, attempt, scores)
     return scores
+
+
+def set_penalty(connection: Connection, assignment: str, student: str, penalty: float) -> None:
+    """Set what is taken off a student's submission for being late [points]."""
+    name = _one(connection, _ASSIGNMENT, name=assignment)
+    submission = _one(connection, _SUBMISSION, assignment_id=name, student_id=student)
+    late = update(_SUBMITTED).where(_SUBMITTED.c.assignment_id == submission)
+    connection.execute(late.values(late_submission_penalty=penalty))
 
 
 def _submission(

@@ -182,7 +182,7 @@ def identify(connection: Connection, student: str, platform: str, name: str) -> 
 def identities(connection: Connection, platform: str) -> dict[str, str]:
     """Return the students by what a platform calls them."""
     wanted = select(IDENTITIES.c.name, IDENTITIES.c.student).where(IDENTITIES.c.platform == platform)
-    return dict(connection.execute(wanted).tuples().all())
+    return {one: other for one, other in connection.execute(wanted).all()}  # noqa: C416
 
 
 def squeezed(name: str) -> str:

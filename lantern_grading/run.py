@@ -117,6 +117,7 @@ def grade(
                 report.graded_now += 1
                 if bar is not None:
                     bar.update(1)
+        set_penalties(classroom, database, template)
         refresh(classroom, database, template)
         _fill(report, classroom, database)
     report.seconds = time.monotonic() - start
@@ -178,6 +179,19 @@ def _publish(
         received: datetime | None = receipt.received if receipt else None
         penalty = classroom.late.penalty(days, template.max_score)
         gradebook.record(connection, template, attempt, received=received, penalty=penalty)
+
+    database.write(change)
+
+
+def set_penalties(classroom: Classroom, database: Database, template: Template) -> None:
+    """Bring what is taken off for being late up to the rules as they are now; a new rule needs no regrading."""
+
+    def change(connection: Connection) -> None:
+        for student, attempt in ledger.newest(connection, template.assignment).items():
+            receipt = receipts.find(connection, template.assignment, student, attempt.content_hash)
+            days = receipts.days_late(classroom.late, template.assignment, student, receipt)
+            penalty = classroom.late.penalty(days, template.max_score)
+            gradebook.set_penalty(connection, template.assignment, student, penalty)
 
     database.write(change)
 
