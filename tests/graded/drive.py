@@ -1,7 +1,7 @@
 """Grades classes of the quiz in processes that can be killed: ``drive.py SOURCE COURSE:KILL_AT ...``.
 
-With KILL_AT (0 is never) the process kills itself with signal 9 at that many'th moment at which something is written: a file is
-replaced, a transaction begins, a statement is executed, or a transaction is about to be committed or was.
+With KILL_AT (0 is never) the process kills itself with signal 9 at that many'th moment at which something is
+written: a file is replaced, a transaction begins, a statement is executed, or a commit is about to be or was made.
 """
 
 from __future__ import annotations
