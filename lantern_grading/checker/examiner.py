@@ -179,16 +179,17 @@ class _Examiner:
         """Run one test cell in names of its own, so that no test depends on which others were run before."""
         names = {**self.base, PLACE: self.place}
         message, limit, score = "", "", 0.0
-        self.place.cpu_left = 0.0
+        self.place.cpu_left, self.place.late = 0.0, False
         try:
             value = self._kernel(test) if test.trust is Trust.IN_KERNEL else run_cell(test, names)
             score = points_of(value, test)
         except BadScoreError as error:
             return {"score": 0.0, "message": "", "limit": "", "fault": str(error)}
         except TimeUp:
-            message, limit = f"no answer after {self.sitting.cell_seconds:g} seconds, so it was stopped.", "time"
+            message = "no answer in time, so it was stopped. Does every loop come to an end?"
         except BaseException as error:  # SystemExit too
             message, limit = self._message(error), "memory" if isinstance(error, MemoryError) else ""
+        limit = limit or ("time" if message and self.place.late else "")
         if self.place.link.lost:
             # A test that passed although the process was lost on the way has not seen all of it.
             score, message = 0.0, message or f"{self.place.link.lost}."

@@ -105,6 +105,7 @@ class Place(Here):
     ) -> None:
         self.classes, self.call_seconds, self.slow = classes, call_seconds, set(slow)
         self._alive, self._told = alive, time.monotonic()
+        self.late = False  # whether a call was stopped
         self.epoch = 0  # grows with everything that may change the student's objects
         self.cpu_left = 0.0  # of the innermost time limit, 0 without one
         self._keys = {kind: key for key, kind in classes.items() if hasattr(kind, "__dataclass_fields__")}
@@ -199,6 +200,7 @@ class Place(Here):
         try:
             reply = self.link.request("call", remote, packed, named, cpu, wall, seconds=wall, serve=self._serve)
         except ProcessLate:
+            self.late = True
             self.slow.add(remote._label)
             raise TimeUp from None
         if self.cpu_left:
@@ -209,6 +211,7 @@ class Place(Here):
 
     def _answer(self, label: str, reply: tuple[Any, ...]) -> tuple[Any, ...]:
         if reply[1] == "late":
+            self.late = True
             self.slow.add(label)
             raise TimeUp
         if reply[1] == "ok" and len(reply) > 2:

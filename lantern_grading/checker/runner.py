@@ -9,6 +9,7 @@ import select
 import signal
 import time
 import traceback
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -89,6 +90,7 @@ class _Grading:
     outputs: dict[int, tuple[dict[str, Any], ...]] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
+    hopeless: bool = False  # a fault that keeps the other tests from being run
 
     def run(self) -> Outcome:
         start = time.monotonic()
@@ -96,10 +98,11 @@ class _Grading:
         self.silence = 2 * self.limits.cell_seconds + 5
         self.deadline = start + self.limits.total_seconds
         starts_in_vain = 0
-        while (left := self._left()) and not self.faults and time.monotonic() < self.deadline:
+        while (left := self._left()) and not self.hopeless and time.monotonic() < self.deadline:
             sat = self._sit(left)
             if sat.fault:
                 self.faults.append(sat.fault)
+                self.hopeless = True
             elif sat.done:
                 continue
             elif sat.test is not None:
@@ -109,11 +112,14 @@ class _Grading:
             elif not sat.ran:
                 starts_in_vain += 1
                 if starts_in_vain == 3:
+                    self.hopeless = True
                     said = (sat.errors.strip().splitlines() or ["nothing"])[-1][:300]
                     self.faults.append(f"the sandbox did not start three times in a row. It said: {said}")
         for test in self._left():
-            text = "It was not run." if self.faults else f"The {self.limits.total_seconds:g} seconds for all were over."
-            self._fail(test, text, "" if self.faults else "time")
+            text = (
+                "It was not run." if self.hopeless else f"The {self.limits.total_seconds:g} seconds for all were over."
+            )
+            self._fail(test, text, "" if self.hopeless else "time")
         return self._outcome(time.monotonic() - start)
 
     def _left(self) -> tuple[ExamCell, ...]:
@@ -168,7 +174,10 @@ class _Grading:
             sat.test = None
         sat.done = sat.done or "done" in event
         if event.get("fault"):
-            self.faults.append(event["fault"])
+            if "ends" in event:
+                self.faults.append(event["fault"])
+            else:
+                sat.fault = event["fault"]
         self.slow = tuple(event.get("slow", self.slow))
 
     def _note(self, test: ExamCell, event: dict[str, Any]) -> None:
@@ -219,7 +228,10 @@ class _Grading:
 def _examiner(sitting: Sitting, process: Process) -> Iterator[int]:
     """Fork the trusted process; leaving the context ends it."""
     reading, writing = os.pipe()
-    child = os.fork()
+    with warnings.catch_warnings():
+        # Python warns of threads that a child lacks. This one needs none: it reads two pipes and ends.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        child = os.fork()
     if child == 0:
         status = 1
         try:
