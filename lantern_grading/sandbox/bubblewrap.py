@@ -135,7 +135,7 @@ def _mounts(limits: Limits, visible: Mapping[str, Path], files: int | None) -> l
         line += ["--perms", "0444", "--ro-bind-data", str(files), layout.FILES]
     for path, size in [("/scratch", limits.scratch_bytes), ("/dev/shm", limits.file_bytes)]:
         line += ["--perms", "1777", "--size", str(size), "--tmpfs", path]
-    for path in (layout.HOME, "/scratch/tmp"):
+    for path in (layout.HOME, layout.RUN, "/scratch/tmp"):
         line += ["--perms", "0777", "--dir", path]
     # The root and /dev are file systems in memory, without a size.
     return [*line, "--symlink", "/scratch/tmp", "/tmp", "--remount-ro", "/dev", "--remount-ro", "/"]

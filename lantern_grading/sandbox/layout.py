@@ -12,6 +12,7 @@ import lantern_lib
 
 HOME = "/scratch/home"  #: the working folder; the submission's files are unpacked here
 FILES = "/lantern/files.tar"  #: the submission's files, packed
+RUN = "/scratch/run"  #: sockets of a kernel
 LIBRARY = "/lantern/lib"  #: on the path of Python
 
 _SYSTEM = ("/usr/lib", "/usr/lib64", "/usr/bin", "/lib", "/lib64", "/bin")
@@ -21,7 +22,7 @@ _OF_A_PREFIX = ("bin", "lib", "lib64", "pyvenv.cfg")
 # Sets the score for the machine's last resort, unpacks the files, and becomes the command.
 LAUNCHER = (
     "echo 1000 2>/dev/null >/proc/self/oom_score_adj || :; "
-    f"[ -d {HOME} ] || mkdir -p {HOME} /scratch/tmp; cd {HOME}; "
+    f"[ -d {HOME} ] || mkdir -p {HOME} {RUN} /scratch/tmp; cd {HOME}; "
     f"[ ! -e {FILES} ] || tar -xf {FILES} || exit 125; "
     'exec "$@"'
 )
@@ -52,6 +53,9 @@ def environment() -> dict[str, str]:
         "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin",
         "HOME": HOME,
         "TMPDIR": "/scratch/tmp",
+        "IPYTHONDIR": "/scratch/tmp/ipython",
+        "XDG_CACHE_HOME": "/scratch/tmp/cache",
+        "XDG_CONFIG_HOME": "/scratch/tmp/config",
         "USER": "student",
         "LANG": "C.UTF-8",
         "PYTHONPATH": LIBRARY,
