@@ -2,7 +2,7 @@
 
     python benchmarks [--quick | --sweeps | --grading]
 
-How fast papers are graded goes to grading.json beside it.
+How fast papers and whole classes are graded goes to grading.json beside it.
 
 LANTERN_DATA names a folder with public traces, or with a folder ``traces`` of them: azure2023_conv.csv,
 azure2023_code.csv and mooncake_conversation.jsonl. Without it those rows are left out.
@@ -20,6 +20,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+import class_scale
 import grading
 import simulator
 import sweeps
@@ -88,6 +89,8 @@ def main() -> int:
     options = parser.parse_args()
     if not options.sweeps:
         measured = {"machine": machine(), **grading.measure()}
+        print("\nA class of a real lab")
+        measured["class"] = class_scale.measure(100 if options.quick else 1000)
         if not options.quick:
             path = Path(__file__).parents[1] / "book" / "data" / "grading.json"
             path.write_text(json.dumps(measured, indent=1) + "\n", encoding="utf-8")

@@ -6,26 +6,17 @@ import copy
 import hashlib
 import json
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lantern_grading.exam import Role
 from lantern_grading.paths import SOLUTIONS
 
 if TYPE_CHECKING:  # workers read templates and never make one: they need not load nbgrader
     from nbformat.notebooknode import NotebookNode
 
+__all__ = ["Role", "Template", "TemplateCell", "load"]
 _MAX_FILE_BYTES = 5_000_000
-
-
-class Role(StrEnum):
-    """What a cell of the release is for."""
-
-    ANSWER = "answer"  # the student writes it, and tests grade it
-    WRITTEN = "written"  # the student writes it, and a person grades it
-    TEST = "test"
-    GIVEN = "given"  # code of the instructor that must not change
-    FREE = "free"  # text, and code that nobody grades
 
 
 @dataclass(frozen=True)
