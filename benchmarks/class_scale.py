@@ -55,9 +55,8 @@ def graded(course: Path, template: Template, count: int) -> tuple[dict[str, Any]
         "memory_grown_bytes": grown,
         "states": dict(report.states),
     }
-    print(
-        f"{size:6,} {count:9} {report.seconds:9.1f} {row['seconds_per_submission']:12.3f} {again:9.2f} {grown / 1e6:9.0f}"
-    )
+    each = row["seconds_per_submission"]
+    print(f"{size:6,} {count:9} {report.seconds:9.1f} {each:12.3f} {again:9.2f} {grown / 1e6:9.0f}")
     return row, table
 
 

@@ -79,6 +79,13 @@ class Classroom:
 
     def handed_in(self, assignment: str) -> list[str]:
         """Return the students who have a folder for the assignment, sorted."""
+        return [name for name in self._folders(assignment) if _can_be_id(name)]
+
+    def nameless(self, assignment: str) -> list[str]:
+        """Return folders whose names cannot be an id: they are not graded, and reported."""
+        return [name for name in self._folders(assignment) if not _can_be_id(name)]
+
+    def _folders(self, assignment: str) -> list[str]:
         top = self.folder / "submitted"
         return sorted(
             path.name
@@ -135,6 +142,13 @@ def student_id(name: str) -> str:
     if bad or any(sign in name for sign in "/\\\0") or not name.isprintable():
         raise ValueError(f"student must be a name of 1 to 100 bytes without slashes or a dot in front, got {name!r}.")
     return name
+
+
+def _can_be_id(name: str) -> bool:
+    try:
+        return student_id(name) == name
+    except ValueError:
+        return False
 
 
 def replace_file(path: Path, content: bytes) -> None:

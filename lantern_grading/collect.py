@@ -17,7 +17,7 @@ from lantern_grading import receipts, roster
 from lantern_grading.classroom import Classroom, replace_file, student_id, utc
 from lantern_grading.database import Database, GradingStopped
 from lantern_grading.platforms import Incoming, from_folder, from_zip, matcher
-from lantern_grading.reading import content_hash, read_folder
+from lantern_grading.reading import content_hash, is_theirs, read_folder
 from lantern_grading.receipts import Receipt
 
 PLATFORMS = ("folder", "canvas", "moodle")
@@ -129,7 +129,7 @@ def _take(
     received: Mapping[str, datetime],
     report: Collected,
 ) -> None:
-    files = sorted(incoming.files.items())
+    files = sorted((name, content) for name, content in incoming.files.items() if is_theirs(name))
     digest = content_hash(files)
     if student is None:
         # The number, and never the name: this is printed.
@@ -159,6 +159,8 @@ def _take(
     existed = place.is_dir()
     if not there:
         _replace(classroom, assignment, student, files)
+        # What grading will see, also where a limit of reading leaves something out.
+        receipt = Receipt(**{**vars(receipt), "content_hash": read_folder(place).content_hash})
 
     def change(connection: Connection) -> None:
         receipts.write(connection, receipt)

@@ -51,15 +51,17 @@ def collect_work(given: Namespace, classroom: Classroom) -> int:
 
 def grade(given: Namespace, classroom: Classroom) -> int:
     """Grade what is new, and say how everything stands."""
-    from lantern_grading.sandboxed import SandboxGrader
+    from lantern_grading import sandboxed
 
     template = load(given.assignment, given.exams)
     if given.sandbox == "none":
         print("WARNING: no sandbox. The submissions' code runs as you, with your files and your network.")
-    grader = SandboxGrader.of(
-        given.assignment, given.exams, backend=given.sandbox, image=given.image, engine=given.engine
-    )
-    return grade_with(given, classroom, template, grader)
+    kind = {"backend": given.sandbox, "image": given.image, "engine": given.engine}
+    grader = sandboxed.SandboxGrader.of(given.assignment, given.exams, **kind)
+    try:
+        return grade_with(given, classroom, template, grader)
+    finally:
+        sandboxed.close()
 
 
 def grade_with(given: Namespace, classroom: Classroom, template: Template, grader: Any) -> int:

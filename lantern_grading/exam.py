@@ -12,8 +12,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import nbformat
-
 from lantern_grading.outcome import Cell, Paper, Trust
 from lantern_grading.paths import SOLUTIONS
 from lantern_grading.regions import HIDDEN, split, without
@@ -152,6 +150,8 @@ def read(assignment: str, source: Path = SOLUTIONS) -> Exam:
     ExamError
         If it cannot be graded with.
     """
+    import nbformat  # slow to load, and who receives an exam that was read does not need it
+
     path = source / assignment / f"{assignment}.ipynb"
     if not path.is_file():
         raise ExamError(f"assignment must be a folder of {source} with its notebook, got {assignment!r}.")

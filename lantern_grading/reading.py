@@ -125,6 +125,18 @@ def _plain_files(top: Path, folder: Path, left_out: list[str], depth: int = 0) -
             left_out.append(f"{name} is no plain file (a link or a device)")
 
 
+def is_theirs(name: str) -> bool:
+    """Tell a file of the student's from what platforms and editors put beside it.
+
+    Examples
+    --------
+    >>> is_theirs("data/a.csv"), is_theirs("__MACOSX/._week1.ipynb"), is_theirs(".ipynb_checkpoints/week1.ipynb")
+    (True, False, False)
+    """
+    parts = PurePosixPath(name).parts
+    return 0 < len(parts) <= 8 and not any(part in _NOT_THEIRS for part in parts)
+
+
 def is_notebook(name: str) -> bool:
     """Tell whether a file's name is one that a notebook has, also after a browser or a mail program added to it.
 

@@ -18,7 +18,7 @@ from sqlalchemy import Connection
 from lantern_grading import gradebook, ledger, receipts
 from lantern_grading.assess import Assessed, Grader, Job
 from lantern_grading.autograded import autograded
-from lantern_grading.classroom import Classroom, replace_file, student_id, utc
+from lantern_grading.classroom import Classroom, replace_file, utc
 from lantern_grading.database import Database, GradingStopped
 from lantern_grading.feedback_pages import refresh
 from lantern_grading.gradebook import answer_hash
@@ -105,7 +105,7 @@ def grade(
         database.write(lambda c: gradebook.register(c, template, utc(due) if due else None))
         with database.reading() as connection:
             before = ledger.newest(connection, template.assignment)
-        names = [student_id(name) for name in classroom.handed_in(template.assignment)]
+        names = classroom.handed_in(template.assignment)
         if students is not None:
             if missing := sorted(set(students) - set(names)):
                 raise ValueError(f"student must have handed in {template.assignment}, got {missing[0]!r}.")
@@ -199,6 +199,10 @@ def set_penalties(classroom: Classroom, database: Database, template: Template) 
 def _fill(report: RunReport, classroom: Classroom, database: Database) -> None:
     with database.reading() as connection:
         now = ledger.newest(connection, report.assignment)
+    for name in classroom.nameless(report.assignment):
+        report.states[str(State.NEEDS_PERSON)] += 1
+        why = "The folder's name cannot be a student's id. Rename it."
+        report.troubles.append((ascii(name), str(State.NEEDS_PERSON), why))
     for name in classroom.handed_in(report.assignment):
         attempt = now.get(name)
         if attempt is None:

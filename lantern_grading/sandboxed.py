@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import atexit
 from dataclasses import dataclass, field
+from multiprocessing.util import Finalize
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +58,7 @@ class SandboxGrader:
             close()
             backend = self._choose()
             _ready.update({"for": self, "backend": backend, "pool": Pool(self.exam, backend, self.limits)})
-            atexit.register(close)
+            Finalize(None, close, exitpriority=10)  # at the end of a worker too, where atexit is not heard
         return grade_one(
             self.exam, paper, backend=_ready["backend"], limits=self.limits, pool=_ready["pool"]
         )  # fmt: skip

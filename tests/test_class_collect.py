@@ -138,6 +138,16 @@ def test_a_folder_for_each_student(course: Path, tmp_path: Path) -> None:
     assert "ada: Left out: link is no plain file" in done.table()
 
 
+def test_what_an_editor_adds_is_no_part_of_the_work(course: Path, quiz: Template, tmp_path: Path) -> None:
+    work = {"quiz.ipynb": submission(), "__MACOSX/._quiz.ipynb": b"x", ".ipynb_checkpoints/quiz.ipynb": b"{}"}
+    inner = archive(tmp_path / "work.zip", work)
+    source = archive(tmp_path / "submissions.zip", {"lovelaceada_101_1_work.zip": inner.read_bytes()})
+    assert take(course, source, "canvas").new == ["ada"]
+    assert files_of(course) == {"ada/quiz/quiz.ipynb"}
+    assert mark_of(course, quiz).score == 6
+    assert take(course, source, "canvas").unchanged == ["ada"]
+
+
 def test_nothing_in_an_archive_leads_out_of_its_place(course: Path, tmp_path: Path) -> None:
     path = tmp_path / "evil.zip"
     link = zipfile.ZipInfo("lovelaceada_101_2_link.ipynb")

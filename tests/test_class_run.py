@@ -460,6 +460,14 @@ def test_feedback_is_written_again_only_where_it_says_something_new(course: Path
     assert "(Score: 6 / 10)" in page(course, "ada")
 
 
+def test_a_folder_whose_name_is_no_id_is_reported_and_stops_nobody(course: Path, quiz: Template) -> None:
+    hand_in(course, "ada")
+    hand_in(course, "bob\x1b[2J")
+    report = grade(course, quiz)
+    assert report.states == {"graded": 1, "needs a person": 1}
+    assert "'bob\\x1b[2J': needs a person. The folder's name cannot be a student's id." in report.table()
+
+
 def test_states_are_all_known() -> None:
     assert {str(state) for state in State} <= set(marks.states())
 
