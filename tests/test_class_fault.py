@@ -15,6 +15,8 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parent / "graded"))
 from small_class import hand_in, submission, write_source
 
+pytestmark = pytest.mark.grading
+
 DRIVER = Path(__file__).resolve().parent / "graded" / "drive.py"
 
 
