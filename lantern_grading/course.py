@@ -26,7 +26,7 @@ from lantern_grading import variants
 from lantern_grading.paths import LABS, ROOT, SOLUTIONS
 
 
-class GradingError(Exception):
+class GradingError(ValueError):
     """nbgrader could not do its work; the text says why, in one line."""
 
 

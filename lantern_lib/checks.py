@@ -11,19 +11,19 @@ import contextlib
 import io
 import math
 import textwrap
-import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from numbers import Integral, Real
 from typing import Any
 
 from lantern_lib.check_arrays import array_problem
+from lantern_lib.check_place import place_of
 from lantern_lib.check_random import estimate_problem
 from lantern_lib.check_samples import sample_problem
 from lantern_lib.check_sequences import not_numbers, sequence_problem
 from lantern_lib.check_text import shown, shown_call, shown_pair, slip
-from lantern_lib.check_time import TimeUp, time_limit
-from lantern_lib.labs import leans_on, stand_ins
+from lantern_lib.check_time import TimeUp
+from lantern_lib.labs import stand_ins
 
 
 class CheckFailed(AssertionError):  # noqa: N818 (the name is what a student reads)
@@ -61,6 +61,7 @@ class Task:
         self.number = number
         self.week = week
         self._names = namespace
+        self._place = place_of(namespace)
 
     def call(self, name: str, *args: Any, hint: str = "", **kwargs: Any) -> Any:
         """Call a function of the student; what it prints or warns about is dropped.
@@ -138,6 +139,7 @@ class Task:
         ...
         lantern_lib.checks.CheckFailed: Task 4, conversations: got 6, expected 54. Did you use the query heads?
         """
+        got = self._place.seen(got)
         self._require_number(quantity, got, unit)
         # Huge whole numbers are compared as such: a float holds only 53 bits.
         if got != expected and not math.isclose(float(got), float(expected), rel_tol=rel):
@@ -189,6 +191,7 @@ class Task:
         ...
         lantern_lib.checks.CheckFailed: Task 4, steps: value 2 of 2 is 9, expected 8. One too late.
         """
+        got = self._place.seen(got)
         problem = not_numbers(got) or sequence_problem(list(got), list(expected), unit, slips, rel)
         if problem:
             raise CheckFailed(f"{self._title()}, {quantity}: {problem}")
@@ -304,6 +307,7 @@ class Task:
         ...
         lantern_lib.checks.CheckFailed: Task 1, scales: at [1]: got 2, expected 1, the largest of 1 difference.
         """
+        got = self._place.seen(got)
         problem = array_problem(got, expected, unit, slips, rel=rel, absolute=absolute, whole=whole)
         if problem:
             raise CheckFailed(f"{self._title()}, {quantity}: {problem}")
@@ -526,15 +530,8 @@ class Task:
         *names : str
             Functions of earlier tasks, keys of :func:`stand_ins` [text].
         """
-        right = stand_ins(self.week)
-        before = {name: self._names.pop(name) for name in names if name in self._names}
-        self._names.update({name: right[name] for name in names})
-        try:
+        with self._place.given(self._names, self.week, names):
             yield
-        finally:
-            for name in names:
-                self._names.pop(name, None)
-            self._names.update(before)
 
     @contextlib.contextmanager
     def ends_within(self, seconds: float, hint: str) -> Iterator[None]:
@@ -553,7 +550,7 @@ class Task:
             If the time is up.
         """
         try:
-            with time_limit(seconds):
+            with self._place.time_limit(seconds):
                 yield
         except TimeUp:
             raise CheckFailed(
@@ -575,7 +572,7 @@ class Task:
         """
         others = set(stand_ins(self.week)) - set(names)
         for name in names:
-            found = leans_on(self._function(name), others, self.week)
+            found = self._place.leans_on(self._function(name), others, self.week)
             if found:
                 raise CheckFailed(
                     f"{self._title()}: {name} leans on {found}, which holds the answer."
@@ -612,10 +609,8 @@ class Task:
                 raise NotWritten(f"{self._title()}: {name} is not written yet.") from None
 
     def _line_of(self, name: str, error: BaseException) -> str:
-        code = getattr(self._function(name), "__code__", None)
-        frames = traceback.extract_tb(error.__traceback__)
-        lines = [frame.line for frame in frames if code is not None and frame.filename == code.co_filename]
-        return f" It happened in your line: {lines[-1]}" if lines and lines[-1] else ""
+        line = self._place.line_of(self._function(name), error)
+        return f" It happened in your line: {line}" if line else ""
 
     def _require_number(self, quantity: str, got: Any, unit: str) -> None:
         start = f"{self._title()}, {quantity}: got {shown(got)}"
