@@ -529,6 +529,28 @@ def test_a_function_may_be_asked_to_change_its_argument(grade):
     assert scores(grade(small.paper(t1_double=double), small.exam(tests))) == {"s-t1-place": 0}
 
 
+def test_an_answer_by_import_is_found_although_the_process_denies_it(grade):
+    denies = """
+import sys
+from lantern_lib import kv_cache, labs
+labs.leans_on = lambda *_: ""
+sys.modules["lantern_grading.checker.worker"].Worker.do_leans_on = lambda *_: ("",)
+
+
+def helper(x):
+    return kv_cache and 2 * x
+
+
+def double(x):
+    return helper(x)
+"""
+    tests = {"s-t1-own": "from lantern_lib import checks\nchecks.Task(1, globals()).own_work('double')"}
+    outcome = grade(small.paper(t1_double=denies), small.exam(tests))
+    assert "double leans on lantern_lib.kv_cache" in message(outcome, "s-t1-own")
+    assert scores(outcome) == {"s-t1-own": 0.0}
+    assert scores(grade(small.paper(), small.exam(tests))) == {"s-t1-own": 2.0}
+
+
 def test_a_test_in_the_kernel_is_marked_as_such(grade):
     exam = small.exam(in_kernel=("s-t1-plain",))
     outcome = grade(small.paper(), exam)
