@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from lantern_grading.preprocessors import autograde_defaults, feedback_preprocessors, release_preprocessors
+from lantern_grading.sandbox import Limits, kernelspec
 
 c = get_config()  # noqa: F821  (traitlets puts it there)
 
@@ -19,3 +20,6 @@ c.CourseDirectory.db_url = f"sqlite:///{_gradebook / 'gradebook.db'}"
 c.GenerateAssignment.preprocessors = release_preprocessors()
 c.GenerateFeedback.preprocessors = feedback_preprocessors()
 autograde_defaults(c)
+# Student code runs in the sandbox, whatever kernel a notebook asks for. Where there is none, nothing is graded.
+c.Execute.kernel_name = kernelspec.use()
+c.Execute.timeout = round(Limits().cell_seconds)

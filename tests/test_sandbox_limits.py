@@ -7,7 +7,7 @@ from io import BytesIO
 
 import pytest
 
-from lantern_grading.sandbox import Limits, SandboxError, Scratch
+from lantern_grading.sandbox import Limits, SandboxError, Scratch, private
 
 
 @pytest.mark.parametrize("name", [field.name for field in fields(Limits)])
@@ -74,6 +74,22 @@ def test_too_much_stops_before_all_is_read(folder):
         Scratch.of_folder(folder, Limits(scratch_bytes=8))
 
 
+def test_odd_folders_are_read_or_refused_but_never_a_surprise(tmp_path, monkeypatch):
+    deep = tmp_path.joinpath(*["d"] * 30)
+    deep.mkdir(parents=True)
+    (deep / "bottom.txt").touch()
+    (tmp_path / os.fsdecode(b"\xff.txt")).write_text("odd")
+    scratch = Scratch.of_folder(tmp_path)
+    assert [content for _, content in scratch.files] == [b"odd"]
+    assert scratch.refused == ("/".join(["d"] * 21) + " was left out: it lies too deep.",)
+    with tarfile.open(fileobj=BytesIO(scratch.packed())) as archive:
+        assert os.fsencode(archive.getnames()[0]) == b"\xff.txt"
+    monkeypatch.setattr("lantern_grading.sandbox.scratch._MOST_ENTRIES", 1)
+    with pytest.raises(SandboxError, match="more than 1 entries"):
+        Scratch.of_folder(tmp_path)
+    assert Scratch.of_folder(tmp_path / "nowhere").refused == (". was left out: it cannot be read.",)
+
+
 def test_files_are_packed_as_they_are():
     name = "ü" * 80 + "/" + "long " * 30 + ".txt"
     with tarfile.open(fileobj=BytesIO(Scratch(((name, b"\0\1"),)).packed())) as archive:
@@ -81,3 +97,25 @@ def test_files_are_packed_as_they_are():
         assert member.isreg()
         assert archive.extractfile(member).read() == b"\0\1"
     assert Scratch().packed() == b""
+
+
+def test_a_private_folder_is_swept_when_its_grader_was_killed(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr(private, "_PATH_BYTES", 1000)
+    live, lock = private.folder()
+    assert live.stat().st_mode & 0o777 == 0o700
+    dead, young, other = (tmp_path / name for name in ("lantern-k-dead", "lantern-k-young", "other"))
+    for path in (dead, young, other):
+        path.mkdir()
+        (path / "k-1").touch()
+    (tmp_path / "lantern-k-link").symlink_to(other)
+    for path in (live, dead, other):
+        os.utime(path, (1, 1))
+    second = private.folder()
+    assert not dead.exists()
+    assert live.exists()
+    assert young.exists()
+    assert (other / "k-1").exists()
+    private.remove(*second)
+    private.remove(live, lock)
+    assert not live.exists()

@@ -3,11 +3,14 @@
 ``choose().start(command, scratch=..., limits=...)`` returns a `Process` with pipes. SECURITY.md says what is promised.
 """
 
-from lantern_grading.sandbox.backends import Backend, Bubblewrap, Container, NoSandbox, choose
+from lantern_grading.sandbox.backends import Backend, choose
+from lantern_grading.sandbox.bubblewrap import Bubblewrap
+from lantern_grading.sandbox.container import Container
 from lantern_grading.sandbox.errors import SandboxError
 from lantern_grading.sandbox.limits import Limits
 from lantern_grading.sandbox.process import Process
 from lantern_grading.sandbox.scratch import Scratch
+from lantern_grading.sandbox.unsafe import NoSandbox
 
 __all__ = [
     "Backend",

@@ -1,17 +1,38 @@
-"""The command that starts bubblewrap."""
+"""Linux namespaces by bubblewrap: the command, and the back end."""
 
 from __future__ import annotations
 
+import contextlib
 import itertools
+import json
 import os
+import re
+import select
+import shutil
+import subprocess
+import sys
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
+from typing import IO
 
-from lantern_grading.sandbox import layout
+from lantern_grading.sandbox import layout, seccomp
+from lantern_grading.sandbox.errors import SandboxError
 from lantern_grading.sandbox.limits import Limits
+from lantern_grading.sandbox.process import Process
+from lantern_grading.sandbox.scratch import Scratch
+from lantern_grading.sandbox.starter import launch
+from lantern_grading.sandbox.watch import Namespace
 
+_HELP = (
+    "Student code is not run without a sandbox, so nothing was graded. On Linux: install bubblewrap, util-linux and "
+    "tar (apt install bubblewrap) and allow user namespaces (sysctl user.max_user_namespaces, and "
+    "kernel.unprivileged_userns_clone or kernel.apparmor_restrict_unprivileged_userns where they exist). On macOS, "
+    "Windows, or in a container that forbids it, grade in a Linux virtual machine or name the container back end."
+)
 _LARGE_UIDS = 1_900_000_000
 _SMALL_UIDS = 61_184  # to 65519: where systemd takes users that live as long as a service
+_START_SECONDS = 30.0
 _turn = itertools.count()
 
 
@@ -43,6 +64,7 @@ def arguments(
     visible: Mapping[str, Path],
     files: int | None,
     info: int,
+    wait: int,
     filter_: int | None,
     uid: int | None,
     no_more_users: bool = True,
@@ -61,6 +83,8 @@ def arguments(
         Descriptor with the packed files.
     info : int
         Descriptor that bubblewrap tells its first process.
+    wait : int
+        Descriptor on which it waits for a byte before it starts the command.
     filter_ : int, optional
         Descriptor with the system call filter.
     uid : int, optional
@@ -68,7 +92,7 @@ def arguments(
     no_more_users : bool
         Whether this bubblewrap can forbid further user namespaces by itself (since 0.8).
     """
-    line = ["--die-with-parent", "--new-session", "--info-fd", str(info), "--clearenv"]
+    line = ["--die-with-parent", "--new-session", "--info-fd", str(info), "--block-fd", str(wait), "--clearenv"]
     line += ["--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try"]
     line += ["--hostname", "sandbox"]
     if uid is None:
@@ -111,7 +135,7 @@ def _mounts(limits: Limits, visible: Mapping[str, Path], files: int | None) -> l
         line += ["--perms", "0444", "--ro-bind-data", str(files), layout.FILES]
     for path, size in [("/scratch", limits.scratch_bytes), ("/dev/shm", limits.file_bytes)]:
         line += ["--perms", "1777", "--size", str(size), "--tmpfs", path]
-    for path in (layout.HOME, "/scratch/tmp"):
+    for path in (layout.HOME, layout.RUN, "/scratch/tmp"):
         line += ["--perms", "0777", "--dir", path]
     # The root and /dev are file systems in memory, without a size.
     return [*line, "--symlink", "/scratch/tmp", "/tmp", "--remount-ro", "/dev", "--remount-ro", "/"]
@@ -121,14 +145,116 @@ def _become(uid: int | None) -> list[str]:
     if uid is None:
         return []
     me = str(uid)
-    return [
-        "setpriv",
-        "--reuid",
-        me,
-        "--regid",
-        me,
-        "--clear-groups",
-        "--inh-caps=-all",
-        "--bounding-set=-all",
-        "--no-new-privs",
-    ]
+    caps = ["--inh-caps=-all", "--bounding-set=-all"]
+    return ["setpriv", "--reuid", me, "--regid", me, "--clear-groups", *caps, "--no-new-privs"]
+
+
+class Bubblewrap:
+    """Linux namespaces by bubblewrap; the default.
+
+    Parameters
+    ----------
+    program : str
+        The program's name or path.
+    """
+
+    name = "bubblewrap"
+
+    def __init__(self, program: str = "bwrap") -> None:
+        self.python = sys.executable
+        self._program = program
+        self._found = ""
+        self._no_more_users = False
+
+    def check(self) -> None:
+        """Run something trivial; SandboxError with the whole explanation if that is not possible."""
+        if self._found:
+            return
+        missing = [name for name in (self._program, "prlimit", "setpriv", "tar") if shutil.which(name) is None]
+        if missing:
+            raise SandboxError(f"{', '.join(missing)} not found. {_HELP}")
+        found = shutil.which(self._program) or self._program
+        version = subprocess.run([found, "--version"], capture_output=True, text=True, timeout=30, check=False).stdout
+        numbers = re.search(r"(\d+)\.(\d+)", version)
+        self._no_more_users = numbers is not None and (int(numbers[1]), int(numbers[2])) >= (0, 8)
+        self._found = found
+        try:
+            with self.start(["true"], limits=Limits(total_seconds=30)) as process:
+                status = process.wait(60)
+            if status != 0:
+                raise SandboxError(_complaint(found, process.errors()))
+        except BaseException:
+            self._found = ""
+            raise
+
+    def start(
+        self,
+        command: Sequence[str],
+        *,
+        scratch: Scratch = Scratch(),  # noqa: B008
+        limits: Limits = Limits(),  # noqa: B008
+        visible: Mapping[str, Path] | None = None,
+    ) -> Process:
+        """Start a command in a new sandbox; see `Backend.start`."""
+        self.check()
+        shown = layout.visible() | layout.more(visible)
+        packed, filter_ = scratch.packed(), seccomp.program()
+        with contextlib.ExitStack() as handles:
+            files = _readable(packed, handles) if packed else None
+            rules = _readable(filter_, handles) if filter_ else None
+            told, tell = _pipe(handles)
+            wait, go = _pipe(handles)
+            line = arguments(
+                command, limits=limits, visible=shown, files=files, info=tell.fileno(), wait=wait.fileno(),
+                filter_=rules, uid=spare_uid(), no_more_users=self._no_more_users,
+            )  # fmt: skip
+            keep = [handle for handle in (files, rules, tell.fileno(), wait.fileno()) if handle is not None]
+            popen = launch([self._found, *line], pass_fds=keep, env={"PATH": "/usr/bin:/bin"}, cwd="/")
+            tell.close()  # so that we see the end of it, if there is no answer
+            first = _answer(told)
+            try:
+                members = Namespace(first)
+            except OSError:
+                popen.kill()
+                errors = popen.communicate()[1].decode("utf-8", "replace")
+                raise SandboxError(_complaint(self._found, errors)) from None
+            process = Process(popen, limits=limits, members=members, root=Path(f"/proc/{first}/root"))
+            with contextlib.suppress(BrokenPipeError):
+                go.write(b"x")  # it waits until it is watched
+        return process
+
+
+def _pipe(handles: contextlib.ExitStack) -> tuple[IO[bytes], IO[bytes]]:
+    reading, writing = os.pipe()
+    return (
+        handles.enter_context(open(reading, "rb", buffering=0)),
+        handles.enter_context(open(writing, "wb", buffering=0)),
+    )
+
+
+def _answer(told: IO[bytes]) -> int:
+    """Read which process is the first in the sandbox; -1 if that does not come."""
+    answer, deadline = b"", time.monotonic() + _START_SECONDS
+    while select.select([told], [], [], max(deadline - time.monotonic(), 0))[0]:
+        part = told.read(4096) or b""
+        answer += part
+        with contextlib.suppress(ValueError, KeyError, TypeError):
+            return int(json.loads(answer)["child-pid"])
+        if not part:
+            break
+    return -1
+
+
+def _readable(content: bytes, handles: contextlib.ExitStack) -> int:
+    """Return a descriptor from which the content can be read."""
+    handle = os.memfd_create("lantern")
+    handles.callback(os.close, handle)
+    with open(handle, "wb", closefd=False) as file:
+        file.write(content)
+    os.lseek(handle, 0, os.SEEK_SET)
+    return handle
+
+
+def _complaint(program: str, errors: str) -> str:
+    said = next((line for line in reversed(errors.strip().splitlines()) if line.strip()), "it says nothing")
+    return f"{program} cannot make a sandbox here: {said.strip()}. {_HELP}"

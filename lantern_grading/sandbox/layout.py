@@ -5,12 +5,14 @@ from __future__ import annotations
 import functools
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import lantern_lib
 
 HOME = "/scratch/home"  #: the working folder; the submission's files are unpacked here
 FILES = "/lantern/files.tar"  #: the submission's files, packed
+RUN = "/scratch/run"  #: sockets of a kernel
 LIBRARY = "/lantern/lib"  #: on the path of Python
 
 _SYSTEM = ("/usr/lib", "/usr/lib64", "/usr/bin", "/lib", "/lib64", "/bin")
@@ -20,7 +22,7 @@ _OF_A_PREFIX = ("bin", "lib", "lib64", "pyvenv.cfg")
 # Sets the score for the machine's last resort, unpacks the files, and becomes the command.
 LAUNCHER = (
     "echo 1000 2>/dev/null >/proc/self/oom_score_adj || :; "
-    f"[ -d {HOME} ] || mkdir -p {HOME} /scratch/tmp; cd {HOME}; "
+    f"[ -d {HOME} ] || mkdir -p {HOME} {RUN} /scratch/tmp; cd {HOME}; "
     f"[ ! -e {FILES} ] || tar -xf {FILES} || exit 125; "
     'exec "$@"'
 )
@@ -51,6 +53,9 @@ def environment() -> dict[str, str]:
         "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin",
         "HOME": HOME,
         "TMPDIR": "/scratch/tmp",
+        "IPYTHONDIR": "/scratch/tmp/ipython",
+        "XDG_CACHE_HOME": "/scratch/tmp/cache",
+        "XDG_CONFIG_HOME": "/scratch/tmp/config",
         "USER": "student",
         "LANG": "C.UTF-8",
         "PYTHONPATH": LIBRARY,
@@ -64,3 +69,13 @@ def environment() -> dict[str, str]:
         "MKL_NUM_THREADS": "1",
         "MALLOC_ARENA_MAX": "2",
     }
+
+
+def more(visible: Mapping[str, Path] | None) -> dict[str, Path]:
+    """Check what a caller wants to be seen besides: path inside, below ``/lantern/``, and path here."""
+    for path, here in (visible or {}).items():
+        if not path.startswith("/lantern/") or ".." in path:
+            raise ValueError(f"visible must name paths below /lantern/, got {path!r}. Use /lantern/{Path(path).name}.")
+        if not here.exists():
+            raise ValueError(f"visible must name what exists, got {str(here)!r}. Check the path.")
+    return {path: here.resolve() for path, here in (visible or {}).items()}

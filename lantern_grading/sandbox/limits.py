@@ -25,7 +25,7 @@ class Limits:
 
     cell_seconds: float = 30.0  # one cell, or one call of a student's function
     total_seconds: float = 300.0  # the sandbox, from its start
-    cpu_seconds: int = 240  # one process, on the processor
+    cpu_seconds: int = 240  # on the processor: one process, and all together
     address_space_bytes: int = int(4 * GIB)  # one process: allocating more is a MemoryError
     memory_bytes: int = int(3 * GIB)  # resident in all processes together
     file_bytes: int = int(32 * MIB)  # one file

@@ -51,11 +51,12 @@ class Process:
         assert popen.stderr is not None
         self.stdin: IO[bytes] = popen.stdin  #: what the command reads; unbuffered
         self.stdout: IO[bytes] = popen.stdout  #: what it writes; unbuffered, for the caller to read with a limit
-        self.reason = ""  #: the limit that ended it: "time", "memory", "files", or empty
+        self.reason = ""  #: the limit that ended it: "time", "processor time", "memory", "files", or empty
         self._popen, self._limits, self._members, self._root = popen, limits, members, root
         self._after, self._closed = after, False
         self._errors = _Capped(popen.stderr, limits.output_bytes)
         self._printed: _Capped | None = None
+        self._deadline = time.monotonic() + limits.total_seconds
         self._over = threading.Event()
         self._watcher = threading.Thread(target=self._watch, daemon=True, name="sandbox-watchdog")
         self._watcher.start()
@@ -74,6 +75,10 @@ class Process:
     def poll(self) -> int | None:
         """Return the exit status, or None while it runs."""
         return self._popen.poll()
+
+    def begin(self) -> None:
+        """Count the time in all from now, not from the start: for one that was started before its turn."""
+        self._deadline = time.monotonic() + self._limits.total_seconds
 
     def wait(self, timeout: float | None = None) -> int:
         """Wait for the end and return the exit status; subprocess.TimeoutExpired after `timeout` seconds."""
@@ -136,14 +141,15 @@ class Process:
             raise SandboxError(f"{left} processes of a submission are left after its end (sandbox {self.pid}).")
 
     def _watch(self) -> None:
-        deadline = time.monotonic() + self._limits.total_seconds
-        while not self._over.wait(min(_POLL_SECONDS, max(deadline - time.monotonic(), 0))):
+        while not self._over.wait(min(_POLL_SECONDS, max(self._deadline - time.monotonic(), 0))):
             if self._popen.poll() is not None:
                 return
-            if time.monotonic() >= deadline:
+            if time.monotonic() >= self._deadline:
                 self.kill("time")
             elif self._members.resident_bytes() > self._limits.memory_bytes:
                 self.kill("memory")
+            elif self._members.cpu_seconds() > self._limits.cpu_seconds:
+                self.kill("processor time")
             elif self._members.scratch_files() > self._limits.scratch_files:
                 self.kill("files")
 

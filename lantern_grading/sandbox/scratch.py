@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import io
+import itertools
 import os
 import stat
 import tarfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -15,6 +16,7 @@ from lantern_grading.sandbox.limits import Limits
 
 #: A notebook may hold hidden tests, a database the class's marks.
 NEVER = (".ipynb", ".db", ".sqlite", ".sqlite3")
+_MOST_ENTRIES, _DEEPEST = 20_000, 20  # of one folder; folders in folders
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,7 @@ class Scratch:
         found: list[tuple[str, bytes]] = []
         refused: list[str] = []
         total = 0
-        for path, why in _walk(folder, folder):
+        for path, why in _walk(folder):
             name = path.relative_to(folder).as_posix()
             if why:
                 refused.append(f"{name} was left out: {why}.")
@@ -92,20 +94,30 @@ class Scratch:
         return buffer.getvalue()
 
 
-def _walk(folder: Path, top: Path) -> Iterator[tuple[Path, str]]:
-    entries: Iterable[os.DirEntry[str]] = sorted(os.scandir(folder), key=lambda entry: entry.name)
-    for entry in entries:
+def _walk(folder: Path, deep: int = 0) -> Iterator[tuple[Path, str]]:
+    """Give every file that may be copied, and everything that may not with the reason; what never is goes unsaid."""
+    try:
+        with os.scandir(folder) as found:
+            entries = list(itertools.islice(found, _MOST_ENTRIES + 1))
+    except OSError:
+        yield folder, "it cannot be read"
+        return
+    if len(entries) > _MOST_ENTRIES:
+        raise SandboxError(f"{folder} has more than {_MOST_ENTRIES} entries. Run the notebook in a folder of its own.")
+    for entry in sorted(entries, key=lambda entry: entry.name):
         path = Path(entry.path)
         if entry.name.startswith((".", "__pycache__")) or entry.name.lower().endswith(NEVER):
             continue
         if entry.is_symlink():
             yield path, "it is a link"
-        elif entry.is_dir(follow_symlinks=False):
-            yield from _walk(path, top)
         elif entry.is_file(follow_symlinks=False):
             yield path, ""
-        else:
+        elif not entry.is_dir(follow_symlinks=False):
             yield path, "it is no regular file"
+        elif deep == _DEEPEST:
+            yield path, "it lies too deep"
+        else:
+            yield from _walk(path, deep + 1)
 
 
 def _read(path: Path, most: int) -> bytes | None:

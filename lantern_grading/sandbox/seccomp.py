@@ -38,6 +38,7 @@ _DENIED = {
     "finit_module": (313, 273),
     "delete_module": (176, 106),
     "swapon": (167, 224),
+    "syslog": (103, 116),
     "reboot": (169, 142),
     # Memory that no process has resident would escape the watchdog.
     "memfd_create": (319, 279),

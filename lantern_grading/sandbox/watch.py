@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+_TICKS = os.sysconf("SC_CLK_TCK")  # in a second
 
 
 class Members:
@@ -23,6 +24,10 @@ class Members:
     def resident_bytes(self) -> int:
         """Add up the memory that they have resident."""
         return 0
+
+    def cpu_seconds(self) -> float:
+        """Add up their time on the processor, with that of children which have ended."""
+        return 0.0
 
     def scratch_files(self) -> int:
         """Count the files in the scratch folder."""
@@ -71,6 +76,14 @@ class Namespace(Members):
                 total += int(Path(f"/proc/{process}/statm").read_text().split()[1]) * _PAGE_BYTES
         return total
 
+    def cpu_seconds(self) -> float:
+        """Add up their time on the processor, with that of children which have ended."""
+        ticks = 0
+        for process in self._below(self._first):
+            # utime, stime, cutime, cstime: fields 14 to 17, of which the second may hold anything.
+            ticks += sum(int(field) for field in _stat(process)[11:15])
+        return ticks / _TICKS
+
     def scratch_files(self) -> int:
         """Count the files in the scratch folder, which is a file system of its own."""
         with contextlib.suppress(OSError):
@@ -107,12 +120,14 @@ class Namespace(Members):
 
 def _runs(process: int) -> bool:
     """Say whether a process is more than an entry that waits to be read: that holds nothing."""
+    return _stat(process)[:1] not in ([], ["Z"], ["X"])
+
+
+def _stat(process: int) -> list[str]:
+    """Read the fields after the process's name, or none if it has ended."""
     with contextlib.suppress(OSError):
-        return (
-            Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[0]
-            not in "ZX"
-        )
-    return False
+        return Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+    return []
 
 
 def _numbers(folder: str) -> list[str]:
