@@ -14,10 +14,12 @@ from typing import Any
 
 from lantern_grading.outcome import Cell, Paper, Trust
 from lantern_grading.paths import SOLUTIONS
-from lantern_grading.regions import HIDDEN, split, without
+from lantern_grading.regions import HIDDEN, secret_lines, split, without
 
 #: The tag of a test cell that has to run beside the student's code. Only the source's tags are read.
 IN_KERNEL_TAG = "lantern-in-kernel"
+#: The tag of a test cell whose functions are asked to change what they are given.
+IN_PLACE_TAG = "lantern-in-place"
 _MARKER = re.compile(r"^\s*### (BEGIN|END) (SOLUTION|HIDDEN TESTS|MARK SCHEME)\s*$", re.M)
 
 
@@ -45,6 +47,7 @@ class ExamCell:
     source: str  # with solutions and hidden tests
     points: float = 0.0
     trust: Trust = Trust.ISOLATED
+    in_place: bool = False  # whether what a function does to its arguments is part of the answer
 
     @property
     def task(self) -> str:
@@ -112,6 +115,11 @@ class Exam:
         """The read-only code, in order."""
         return self._of(Role.GIVEN)
 
+    @cached_property
+    def secrets(self) -> frozenset[str]:
+        """Lines of hidden tests that stand nowhere else: no message to a student may hold one."""
+        return frozenset(secret_lines([{"source": cell.source} for cell in self.cells], HIDDEN))
+
     @property
     def max_score(self) -> float:
         """Points of all tests."""
@@ -173,16 +181,17 @@ def _cell(cell: Any) -> ExamCell:
         role = Role.WRITTEN if marks.get("grade") or cell.cell_type != "code" else Role.ANSWER
     elif marks.get("locked") and cell.cell_type == "code":
         role = Role.GIVEN
-    in_kernel = IN_KERNEL_TAG in cell.metadata.get("tags", [])
-    if in_kernel and role is not Role.TEST:
-        raise ExamError(f"{IN_KERNEL_TAG} must stand at a test cell, got it at {cell.get('id')!r}. Take it away.")
+    tags = [tag for tag in cell.metadata.get("tags", []) if tag in (IN_KERNEL_TAG, IN_PLACE_TAG)]
+    if tags and role is not Role.TEST:
+        raise ExamError(f"{tags[0]} must stand at a test cell, got it at {cell.get('id')!r}. Take it away.")
     return ExamCell(
         marks.get("grade_id") or cell.get("id", ""),
         role,
         "code" if cell.cell_type == "code" else "markdown",
         cell.source,
         marks.get("points", 0.0) if marks.get("grade") else 0.0,
-        Trust.IN_KERNEL if in_kernel else Trust.ISOLATED,
+        Trust.IN_KERNEL if IN_KERNEL_TAG in tags else Trust.ISOLATED,
+        IN_PLACE_TAG in tags,
     )
 
 

@@ -139,7 +139,6 @@ class Task:
         ...
         lantern_lib.checks.CheckFailed: Task 4, conversations: got 6, expected 54. Did you use the query heads?
         """
-        got = self._place.seen(got)
         self._require_number(quantity, got, unit)
         # Huge whole numbers are compared as such: a float holds only 53 bits.
         if got != expected and not math.isclose(float(got), float(expected), rel_tol=rel):
@@ -191,7 +190,6 @@ class Task:
         ...
         lantern_lib.checks.CheckFailed: Task 4, steps: value 2 of 2 is 9, expected 8. One too late.
         """
-        got = self._place.seen(got)
         problem = not_numbers(got) or sequence_problem(list(got), list(expected), unit, slips, rel)
         if problem:
             raise CheckFailed(f"{self._title()}, {quantity}: {problem}")
@@ -307,7 +305,6 @@ class Task:
         ...
         lantern_lib.checks.CheckFailed: Task 1, scales: at [1]: got 2, expected 1, the largest of 1 difference.
         """
-        got = self._place.seen(got)
         problem = array_problem(got, expected, unit, slips, rel=rel, absolute=absolute, whole=whole)
         if problem:
             raise CheckFailed(f"{self._title()}, {quantity}: {problem}")

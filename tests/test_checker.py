@@ -482,6 +482,75 @@ def test_a_generator_is_followed_and_not_set(grade):
     assert scores(grade(small.paper(t4_answer=forged))) == {**FULL, "s-t4-spin": 0.0}
 
 
+CHANGES = {
+    "s-t1-sorts": "values = [3, 1, 2]\nassert double(values) == sorted(values)",
+    "s-t1-keeps": "values = [3, 1]\ndouble(values)\nassert values == [3, 1], 'you changed the list'",
+    "s-t1-nested": "rows = {'a': np.zeros(2), 'b': [Point(1, 2)]}\ndouble(rows)\nassert not rows['a'].any()",
+    "s-t1-given": "assert double(GIVEN) == sorted(GIVEN)",
+    "s-t1-after": "assert GIVEN == [2, 1]",
+}
+
+
+@pytest.mark.parametrize(
+    ("double", "kept"),
+    [
+        ("def double(x):\n    return sorted(x)", set(CHANGES)),
+        (
+            "def double(x):\n    if isinstance(x, dict): return None\n    x.sort()\n    return x",
+            set(CHANGES) - {"s-t1-keeps"},
+        ),
+        ("def double(x):\n    x['a'] += 1", {"s-t1-after"}),
+        ("def double(x):\n    x.clear()\n    return []", {"s-t1-after"}),
+    ],
+)
+def test_what_a_function_does_to_its_arguments_is_seen_and_gains_nothing(grade, double, kept):
+    exam = small.exam(tests=CHANGES, setup=small.SETUP + "\nGIVEN = [2, 1]\n")
+    outcome = grade(small.paper(t1_double=double), exam)
+    # The third one fails the first two because a list has no 'a', the last because of what it leaves.
+    assert {name for name, score in scores(outcome).items() if score} - {"s-t1-nested", "s-t1-keeps"} == kept - {
+        "s-t1-nested", "s-t1-keeps"
+    }  # fmt: skip
+    assert scores(outcome)["s-t1-after"] == 2.0
+    if "sort()" in double or "clear()" in double:
+        assert message(outcome, "s-t1-keeps") == "you changed the list"
+    if "+= 1" in double:
+        assert scores(outcome)["s-t1-nested"] == 0
+    if "clear()" in double:
+        assert "its answer is right only for what it leaves" in message(outcome, "s-t1-sorts")
+
+
+def test_a_function_may_be_asked_to_change_its_argument(grade):
+    tests = {"s-t1-place": "values = [3, 1, 2]\nassert double(values) is None\nassert values == [1, 2, 3]"}
+    double = "def double(x):\n    x.sort()"
+    assert scores(grade(small.paper(t1_double=double), small.exam(tests, in_place=("s-t1-place",)))) == {
+        "s-t1-place": 2
+    }
+    # Without the instructor's word for it, such a test would also pass for one that empties the list.
+    assert scores(grade(small.paper(t1_double=double), small.exam(tests))) == {"s-t1-place": 0}
+
+
+def test_an_answer_by_import_is_found_although_the_process_denies_it(grade):
+    denies = """
+import sys
+from lantern_lib import kv_cache, labs
+labs.leans_on = lambda *_: ""
+sys.modules["lantern_grading.checker.worker"].Worker.do_leans_on = lambda *_: ("",)
+
+
+def helper(x):
+    return kv_cache and 2 * x
+
+
+def double(x):
+    return helper(x)
+"""
+    tests = {"s-t1-own": "from lantern_lib import checks\nchecks.Task(1, globals()).own_work('double')"}
+    outcome = grade(small.paper(t1_double=denies), small.exam(tests))
+    assert "double leans on lantern_lib.kv_cache" in message(outcome, "s-t1-own")
+    assert scores(outcome) == {"s-t1-own": 0.0}
+    assert scores(grade(small.paper(), small.exam(tests))) == {"s-t1-own": 2.0}
+
+
 def test_a_test_in_the_kernel_is_marked_as_such(grade):
     exam = small.exam(in_kernel=("s-t1-plain",))
     outcome = grade(small.paper(), exam)

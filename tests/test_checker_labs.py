@@ -2,6 +2,7 @@
 what the labs' own runner takes, in the same words."""
 
 import contextlib
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -51,6 +52,13 @@ def lost(outcome):
     return {test.grade_id: test.message for test in outcome.tests if test.score != test.max_score}
 
 
+def plain(messages):
+    return {
+        cell: re.sub(r" It happened in your line: .*?(?= Mind: |$)|0x[0-9a-f]+", "", text)
+        for cell, text in messages.items()
+    }
+
+
 @EVERY_LAB
 def test_the_reference_gets_all_points(backend, pools, name):
     exam = EXAMS[name]
@@ -84,9 +92,10 @@ def test_a_misconception_loses_what_it_loses_without_a_sandbox(backend, pools, m
     source = next(cell.source for cell in solution.cells if cell.id == mutant.cell)
     expected = {cell: str(e) for cell, e in mutants.run(solution, {mutant.cell: mutant.applied(source)}).items()}
 
-    answers = {cell.cell_id: cell.answer for cell in task.answers}
-    answers[mutant.cell] = mutant.applied(answers[mutant.cell])
+    wrong = {mutant.cell: mutant.applied(source)}
+    answers = {cell.cell_id: replace(cell, source=wrong.get(cell.cell_id, cell.source)).answer for cell in task.answers}
     paper = Paper(tuple(Cell(cell_id, "code", answer) for cell_id, answer in answers.items()), task.files)
     outcome = grade_one(task, paper, backend=backend, limits=LIMITS, pool=pools(name))
-    assert lost(outcome) == expected
+    # Addresses of objects differ; and without a kernel nobody knows the student's line.
+    assert plain(lost(outcome)) == plain(expected)
     assert any(mutant.says in test.message for test in outcome.tests if test.hidden)

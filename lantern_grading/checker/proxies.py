@@ -20,9 +20,12 @@ from lantern_grading.checker.codec import CodecError, Reference
 from lantern_grading.checker.decode import Reader
 from lantern_grading.checker.encode import Writer
 from lantern_grading.checker.generators import follow
+from lantern_grading.checker.leaning import leans_by_text
 from lantern_grading.checker.link import Link, ProcessLate
+from lantern_grading.checker.writeback import restore
 from lantern_lib.check_place import Here
 from lantern_lib.check_time import TimeUp
+from lantern_lib.labs import allowed_modules
 
 #: A function that did not end once gets so much for each later call.
 AGAIN_SECONDS = 0.5
@@ -43,9 +46,6 @@ class Remote:
 
     def __setattr__(self, name: str, value: Any) -> None:
         self._place.ask("set", self, name, value)
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} object>"
 
 
 class RemoteCall(Remote):
@@ -113,7 +113,9 @@ class Place(Here):
         self._kinds: dict[tuple[str, ...], type] = {}
         self._lent: list[Any] = []
         self._lent_numbers: dict[int, int] = {}
-        self._changed: dict[int, tuple[Any, Any]] = {}
+        self.sources: tuple[str, ...] = ()  # the student's cells, to be read
+        self.write_back = True
+        self.changed: list[tuple[Any, Any]] = []  # values that functions changed, and how they were
         self.link = Link(incoming, outgoing, Writer(self._keys, self._lend), Reader(classes, self._refer))
 
     # References
@@ -139,7 +141,9 @@ class Place(Here):
         key = (name, *special)
         if key not in self._kinds:
             known = {"__len__", "__getitem__", "__iter__", "__contains__", "__next__"} & set(special)
-            self._kinds[key] = type(name, (Remote,), {part: _special(part) for part in known})
+            body: dict[str, Any] = {part: _special(part) for part in known}
+            # Named as the student would see it.
+            self._kinds[key] = type(name, (Remote,), {**body, "__module__": "__main__"})
         return self._kinds[key]
 
     def _lend(self, value: Any) -> Reference:
@@ -185,7 +189,7 @@ class Place(Here):
         return value
 
     def call(self, remote: RemoteCall, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-        """Call a function; what it changes of its arguments is noted and not believed."""
+        """Call a function; what it changes of its arguments is changed here too, unless that is switched off."""
         self.epoch += 1
         if time.monotonic() > self._told + 1.0:
             self._told = time.monotonic()
@@ -206,7 +210,9 @@ class Place(Here):
         if self.cpu_left:
             self.cpu_left = (self.cpu_left - min(max(reply[0], 0.0), wall)) or -1.0
         result = self._answer(remote._label, reply)
-        self._note(result[1] if len(result) > 1 else None, {**dict(enumerate(args)), **kwargs})
+        given: dict[Any, Any] = {**dict(enumerate(args)), **kwargs}
+        sent: dict[Any, bytes] = {**dict(enumerate(packed)), **named}
+        self._note(result[1] if len(result) > 1 else None, {key: (given[key], sent[key]) for key in given})
         return result[0]
 
     def _answer(self, label: str, reply: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -233,28 +239,27 @@ class Place(Here):
         error.lantern_line = line if type(line) is str else ""  # type: ignore[attr-defined]
         return error
 
-    def _note(self, changed: Any, given: dict[Any, Any]) -> None:
-        """Remember how arguments were changed: for checks of just that, never for what is computed from them."""
+    def _note(self, changed: Any, given: dict[Any, tuple[Any, bytes]]) -> None:
+        """Change arguments as the function over there did, and remember how they were."""
         if type(changed) is not dict:
             return
         for key, data in changed.items():
-            if key in given and type(data) is bytes:
-                with contextlib.suppress(CodecError):
-                    value = self.link.reader.decode(data)
-                    if isinstance(given[key], np.random.Generator):
-                        follow(given[key], value)
-                    else:
-                        self._mark(given[key], value)
+            if key not in given or type(data) is not bytes:
+                continue
+            value, before = given[key]
+            with contextlib.suppress(CodecError):
+                after = self.link.reader.decode(data)
+                if isinstance(value, np.random.Generator):
+                    follow(value, after)
+                    continue
+                self.changed.append((value, self.link.reader.decode(before)))
+                if self.write_back:
+                    restore(value, after)
 
-    def _mark(self, before: Any, after: Any) -> None:
-        if type(before) in (list, dict, set, bytearray, np.ndarray):
-            self._changed[id(before)] = (before, after)
-            if type(before) is dict and type(after) is dict:
-                for key in before.keys() & after.keys():
-                    self._mark(before[key], after[key])
-            elif type(before) is list and type(after) is list and len(before) == len(after):
-                for old, new in zip(before, after, strict=True):
-                    self._mark(old, new)
+    def undo(self) -> None:
+        """Give the instructor's values back what functions did to them."""
+        while self.changed:
+            restore(*self.changed.pop())
 
     # The student's questions about the instructor's objects
 
@@ -299,7 +304,10 @@ class Place(Here):
         if not isinstance(function, Remote):
             return super().leans_on(function, past, week)
         found = self.ask("leans_on", function, sorted(past), week)
-        return found[:100] if type(found) is str else "something unknown"
+        if found != "":
+            return found[:100] if type(found) is str else "something unknown"
+        # The other side may deny it; the text of its cells cannot.
+        return leans_by_text(self.sources, function._label.split(".")[0], past, allowed_modules(week))
 
     @contextlib.contextmanager
     def time_limit(self, seconds: float) -> Iterator[None]:
@@ -313,8 +321,3 @@ class Place(Here):
     def line_of(self, function: Any, error: BaseException) -> str:
         """Return the student's line; the runner lets it through only if it is one of theirs."""
         return str(getattr(error, "lantern_line", ""))[:200] or super().line_of(function, error)
-
-    def seen(self, value: Any) -> Any:
-        """Return an argument as the student's function left it."""
-        kept = self._changed.get(id(value))
-        return kept[1] if kept and kept[0] is value else value

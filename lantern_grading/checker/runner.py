@@ -19,7 +19,6 @@ from lantern_grading.checker.pool import Pool
 from lantern_grading.checker.program import program
 from lantern_grading.exam import Exam, ExamCell
 from lantern_grading.outcome import CellOutput, Outcome, Paper, State, TestResult
-from lantern_grading.regions import HIDDEN, secret_lines
 from lantern_grading.sandbox import Backend, Limits, Process
 
 #: An examiner that says nothing for so long is ended; later ones of the same paper get less.
@@ -182,7 +181,7 @@ class _Grading:
 
     def _note(self, test: ExamCell, event: dict[str, Any]) -> None:
         message = event["message"]
-        if any(line in message for line in self._secrets):
+        if any(line in message for line in self.exam.secrets):
             message = _REMOVED
         self.results[test.cell_id] = TestResult(
             test.cell_id, event["score"], test.points, test.trust, test.hidden, message, event["limit"],
@@ -190,10 +189,6 @@ class _Grading:
         )  # fmt: skip
         if event["limit"]:
             self.problems.append(f"{test.cell_id}: {message}")
-
-    @property
-    def _secrets(self) -> set[str]:
-        return secret_lines([{"source": cell.source} for cell in self.exam.cells], HIDDEN)
 
     def _fail(self, test: ExamCell, message: str, limit: str) -> None:
         self.results[test.cell_id] = TestResult(

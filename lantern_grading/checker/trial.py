@@ -114,6 +114,7 @@ def exam(
     setup: str = SETUP,
     files: Collection[tuple[str, bytes]] = (),
     in_kernel: Collection[str] = (),
+    in_place: Collection[str] = (),
 ) -> Exam:
     """Make the assignment, or a variant of it.
 
@@ -127,6 +128,8 @@ def exam(
         What lies beside the notebook.
     in_kernel : collection of str
         Tests that run beside the student's code.
+    in_place : collection of str
+        Tests of functions that are asked to change their arguments.
 
     Returns
     -------
@@ -137,7 +140,7 @@ def exam(
     cells += [ExamCell(name, Role.ANSWER, "code", source) for name, source in (answers or ANSWERS).items()]
     for name, source in (tests or TESTS).items():
         trust = Trust.IN_KERNEL if name in in_kernel else Trust.ISOLATED
-        cells.append(ExamCell(name, Role.TEST, "code", source, 2.0, trust))
+        cells.append(ExamCell(name, Role.TEST, "code", source, 2.0, trust, name in in_place))
     return Exam("small", tuple(cells), tuple(files))
 
 

@@ -20,10 +20,10 @@ from lantern_grading.checker.cells import Cells, TimeUp, time_limit
 from lantern_grading.checker.codec import CodecError, Reference
 from lantern_grading.checker.decode import Reader
 from lantern_grading.checker.encode import Writer
+from lantern_grading.checker.writeback import may_change
 
 MAX_ERROR = 2000
 _SPECIAL = ("__len__", "__getitem__", "__iter__", "__contains__", "__next__")
-_MUTABLE = "list", "dict", "set", "bytearray", "deque", "ndarray", "Generator"
 #: How many values are taken from something that may never end.
 MAX_STEPS = 100_000
 
@@ -204,7 +204,7 @@ class Worker:
             *zip(range(len(args)), values, args, strict=True),
             *((name, named[name], kwargs[name]) for name in kwargs),
         ]:
-            if type(value).__name__ in _MUTABLE:
+            if may_change(value):
                 with contextlib.suppress(CodecError):
                     if (now := self._encode(value)) != data:
                         changed[key] = now
