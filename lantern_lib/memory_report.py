@@ -255,6 +255,34 @@ def report_row(row: PoolRow) -> RowReport:
     return RowReport(row, pool.value, pool.low, pool.high, reported, why)
 
 
+def report_pools(path: str | Path) -> tuple[RowReport, ...]:
+    """Lay the plan of every row of a table beside what was printed.
+
+    Parameters
+    ----------
+    path : str or Path
+        The table, as in the folder ``data`` of the book [text].
+
+    Returns
+    -------
+    tuple of RowReport
+        One for each row, also for those that can't be predicted, with the reason.
+
+    Raises
+    ------
+    ValueError
+        If a number can't be read.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.NamedTemporaryFile("w+", suffix=".csv") as file:
+    ...     report_pools(file.name)
+    ()
+    """
+    return tuple(report_row(row) for row in read_pools(path))
+
+
 def token_gap(row: PoolRow) -> tuple[float, float] | None:
     """Compare printed tokens with printed bytes over the cache of a token.
 

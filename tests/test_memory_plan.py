@@ -24,7 +24,7 @@ from lantern_lib.engine_rules import (
 )
 from lantern_lib.hardware import A100, ACCELERATORS, H100, TRAINIUM2
 from lantern_lib.memory_plan import plan_memory, require_pool
-from lantern_lib.memory_report import FORMATS, PoolRow, read_pools, report_row, token_gap
+from lantern_lib.memory_report import FORMATS, PoolRow, read_pools, report_pools, report_row, token_gap
 from lantern_lib.models import find_model
 from lantern_lib.shards import weight_bytes_per_gpu
 from lantern_lib.transformer import weight_bytes
@@ -122,8 +122,9 @@ def test_the_interval_holds_nine_in_ten() -> None:
 
 
 def test_every_row_has_a_line_and_a_reason() -> None:
-    for row in ROWS:
-        report = report_row(row)
+    reports = report_pools(TABLE)
+    assert len(reports) == len(ROWS)
+    for row, report in zip(ROWS, reports, strict=True):
         assert report.why
         assert report.summary.startswith(row.id)
         if report.predicted_bytes is None:
