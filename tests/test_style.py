@@ -74,6 +74,7 @@ LAYERS = [
     "pricing",
     "simulator",
     "studies",
+    "cli",
     "claims",
     "figures",
     "labs",
