@@ -6,7 +6,7 @@ HTML := _build/html
 WEEK ?= week1
 
 .DEFAULT_GOAL := help
-.PHONY: help book serve test check unit execute whole bench lab release student grade format lock vendor clean
+.PHONY: help book serve test check unit execute whole bench lab release student variant mutate grade format lock vendor clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -56,6 +56,13 @@ release: $(READY) ## write labs/ from solutions/
 
 student: $(READY) ## write the archive that students get
 	@$(BIN)/python -m lantern_grading student
+
+variant: $(READY) ## write a student's own instance of a lab: make variant STUDENT=ada WEEK=week3
+	@test -n "$(STUDENT)" || { echo "Say for whom: make variant STUDENT=ada WEEK=$(WEEK)"; exit 2; }
+	@$(BIN)/python -m lantern_grading variant $(WEEK) --student "$(STUDENT)" $(if $(COURSE),--course "$(COURSE)")
+
+mutate: $(READY) ## change a lab's solution in every small way; hidden tests should notice (slow)
+	@$(BIN)/python -m lantern_grading.mutation $(WEEK)
 
 grade: $(READY) ## grade a class: make grade COURSE=path/to/course WEEK=week1
 	@test -n "$(COURSE)" || { echo "Say where the course lies: make grade COURSE=path/to/course WEEK=$(WEEK)"; exit 2; }

@@ -13,7 +13,9 @@ from pathlib import Path
 from lantern_grading.paths import ROOT
 
 FOLDER = "lantern-student"
-_README = Path(__file__).with_name("student_readme.md")
+_HERE = Path(__file__).parent
+# What only the archive has: how to begin, the one command, and what an assistant should know.
+_OWN = {"README.md": "student_readme.md", "Makefile": "student.mk", "AGENTS.md": "student_agents.md"}
 # The beginning of the zip format's calendar: the same bytes whenever the archive is made.
 _DATE = (1980, 1, 1, 0, 0, 0)
 
@@ -31,7 +33,8 @@ def contents(root: Path = ROOT) -> dict[str, bytes]:
     dict of str to bytes
         Path inside the archive, and content.
     """
-    files = {"README.md": _README.read_bytes(), "pyproject.toml": _pyproject(root).encode()}
+    files = {name: (_HERE / source).read_bytes() for name, source in _OWN.items()}
+    files["pyproject.toml"] = _pyproject(root).encode()
     for licence in sorted(root.glob("LICENSE*")):
         files[licence.name] = licence.read_bytes()
     for folder in ("labs", "lantern_lib"):
@@ -44,7 +47,8 @@ def contents(root: Path = ROOT) -> dict[str, bytes]:
 
 def _pyproject(root: Path) -> str:
     """Write a project file that installs the library and what the labs draw with."""
-    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    whole = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
+    project, data = whole["project"], whole["tool"]["setuptools"]["package-data"]["lantern_lib"]
     needed = project["dependencies"] + project["optional-dependencies"]["labs"]
     modules = sorted(path.parent.relative_to(root) for path in (root / "lantern_lib").rglob("__init__.py"))
     packages = [module.as_posix().replace("/", ".") for module in modules]
@@ -65,7 +69,7 @@ def _pyproject(root: Path) -> str:
             f"packages = {json.dumps(packages)}",
             "",
             "[tool.setuptools.package-data]",
-            'lantern_lib = ["py.typed", "data/*.json", "tiny/weights/*"]',
+            f"lantern_lib = {json.dumps(data)}",
             "",
         ]
     )

@@ -10,8 +10,10 @@ from typing import Any
 from nbformat.notebooknode import NotebookNode
 from nbgrader import preprocessors
 from nbgrader.preprocessors import NbGraderPreprocessor
+from traitlets import Dict
 from traitlets.config import Config
 
+from lantern_grading import variants
 from lantern_grading.regions import HIDDEN, secret_lines, without
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
@@ -59,6 +61,21 @@ class HideHiddenTests(NbGraderPreprocessor):
                 if hides:
                     outputs = [output for output in outputs if output.output_type == "error"]
                 cell.outputs = [_clean(output, secrets, hides) for output in outputs]
+        return nb, resources
+
+
+class GiveParameters(NbGraderPreprocessor):
+    """Put a student's recorded parameters into a submission, whatever it says about them itself."""
+
+    values = Dict(help="What the student was given, by parameter.").tag(config=True)
+
+    def preprocess(self, nb: NotebookNode, resources: Any) -> tuple[NotebookNode, Any]:
+        """Replace the cell with the parameters by one made from the record."""
+        nb = variants.inject(nb, dict(self.values))
+        for cell in nb.cells:
+            if variants.INJECTED in cell.metadata.get("tags", []):
+                # The gradebook knows the cells that all students share, and trips over others.
+                del cell.metadata["nbgrader"]
         return nb, resources
 
 
@@ -113,5 +130,13 @@ def autograde_defaults(config: Config) -> None:
     # A kernel's own remarks (level 50 leaves none) would fill the instructor's screen.
     config.Execute.extra_arguments = ["--HistoryManager.hist_file=:memory:", "--IPKernelApp.log_level=50"]
     config.OverwriteCells.add_missing_cells = True
+    config.Autograde.sanitize_preprocessors = [
+        preprocessors.ClearOutput,
+        preprocessors.DeduplicateIds,
+        preprocessors.OverwriteKernelspec,
+        GiveParameters,
+        preprocessors.OverwriteCells,
+        preprocessors.CheckCellMetadata,
+    ]
     config.NamedStubs.code_stub = {"python": "# Your code here.\nraise NotImplementedError()"}
     config.NamedStubs.text_stub = "*Write your answer here.*"

@@ -11,7 +11,7 @@ SOLUTION = "SOLUTION"
 
 #: Shorter lines (`else:`, `)`) say nothing about where they come from.
 _TELLING = 16
-_SAYS_NOTHING = re.compile(r'(?:import|from) |"\w+": [\[{(]$|[\w.]+\($')
+_SAYS_NOTHING = re.compile(r'(?:import|from) |"\w+": [\[{(]$|(?:raise |return )?[\w.]+\($')
 
 
 def split(source: str, region: str) -> tuple[list[str], list[str]]:

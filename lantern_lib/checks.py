@@ -11,19 +11,19 @@ import contextlib
 import io
 import math
 import textwrap
-import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from numbers import Integral, Real
 from typing import Any
 
 from lantern_lib.check_arrays import array_problem
+from lantern_lib.check_place import place_of
 from lantern_lib.check_random import estimate_problem
 from lantern_lib.check_samples import sample_problem
 from lantern_lib.check_sequences import not_numbers, sequence_problem
 from lantern_lib.check_text import shown, shown_call, shown_pair, slip
-from lantern_lib.check_time import TimeUp, time_limit
-from lantern_lib.labs import leans_on, stand_ins
+from lantern_lib.check_time import TimeUp
+from lantern_lib.labs import stand_ins
 
 
 class CheckFailed(AssertionError):  # noqa: N818 (the name is what a student reads)
@@ -61,6 +61,7 @@ class Task:
         self.number = number
         self.week = week
         self._names = namespace
+        self._place = place_of(namespace)
 
     def call(self, name: str, *args: Any, hint: str = "", **kwargs: Any) -> Any:
         """Call a function of the student; what it prints or warns about is dropped.
@@ -526,15 +527,8 @@ class Task:
         *names : str
             Functions of earlier tasks, keys of :func:`stand_ins` [text].
         """
-        right = stand_ins(self.week)
-        before = {name: self._names[name] for name in names if name in self._names}
-        self._names.update({name: right[name] for name in names})
-        try:
+        with self._place.given(self._names, self.week, names):
             yield
-        finally:
-            for name in names:
-                self._names.pop(name, None)
-            self._names.update(before)
 
     @contextlib.contextmanager
     def ends_within(self, seconds: float, hint: str) -> Iterator[None]:
@@ -553,7 +547,7 @@ class Task:
             If the time is up.
         """
         try:
-            with time_limit(seconds):
+            with self._place.time_limit(seconds):
                 yield
         except TimeUp:
             raise CheckFailed(
@@ -575,7 +569,7 @@ class Task:
         """
         others = set(stand_ins(self.week)) - set(names)
         for name in names:
-            found = leans_on(self._function(name), others, self.week)
+            found = self._place.leans_on(self._function(name), others, self.week)
             if found:
                 raise CheckFailed(
                     f"{self._title()}: {name} leans on {found}, which holds the answer."
@@ -612,10 +606,8 @@ class Task:
                 raise NotWritten(f"{self._title()}: {name} is not written yet.") from None
 
     def _line_of(self, name: str, error: BaseException) -> str:
-        code = getattr(self._function(name), "__code__", None)
-        frames = traceback.extract_tb(error.__traceback__)
-        lines = [frame.line for frame in frames if code is not None and frame.filename == code.co_filename]
-        return f" It happened in your line: {lines[-1]}" if lines and lines[-1] else ""
+        line = self._place.line_of(self._function(name), error)
+        return f" It happened in your line: {line}" if line else ""
 
     def _require_number(self, quantity: str, got: Any, unit: str) -> None:
         start = f"{self._title()}, {quantity}: got {shown(got)}"

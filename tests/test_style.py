@@ -84,6 +84,7 @@ LAYERS = [
     "check_sequences",
     "check_time",
     "check_samples",
+    "check_place",
     "checks",
 ]
 MODULES = [m.name for m in pkgutil.iter_modules([str(LIBRARY)])]

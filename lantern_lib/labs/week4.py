@@ -43,9 +43,9 @@ STAND_INS: dict[str, Callable[..., Any]] = {
     "check_drafts": speculation.check_drafts,
     "expected_tokens": speculative.expected_tokens,
     "best_draft_len": speculative.best_draft_len,
-    "check_seconds": lambda model, replica, batch_size, context_len, draft_len: speculative.verify_step(
-        model, replica, batch_size, context_len, draft_len
-    ).total_seconds,
+    "check_seconds": lambda model, replica, batch_size, context_len, draft_len: (
+        speculative.verify_step(model, replica, batch_size, context_len, draft_len).total_seconds
+    ),
     "break_even_batch": speculative.break_even_batch,
 }
 

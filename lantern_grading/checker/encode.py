@@ -1,0 +1,185 @@
+"""Values to bytes; see :mod:`lantern_grading.checker.codec`."""
+
+from __future__ import annotations
+
+import dataclasses
+import struct
+from array import array
+from collections import Counter, OrderedDict, defaultdict, deque
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from lantern_grading.checker.codec import (
+    F8,
+    GENERATORS,
+    HALF,
+    I8,
+    MAX_BYTES,
+    MAX_DEPTH,
+    MAX_INT_BYTES,
+    MAX_ITEMS,
+    REST,
+    U4,
+    U8,
+    CodecError,
+    Reference,
+)
+
+
+class Writer:
+    """Turn values into bytes.
+
+    Parameters
+    ----------
+    keys : mapping of type to str
+        The dataclasses that the other side knows, by their class.
+    other : callable
+        Returns the :class:`Reference` of anything else, or raises CodecError.
+    """
+
+    def __init__(self, keys: Mapping[type, str], other: Callable[[Any], Reference]) -> None:
+        self.keys, self._other = keys, other
+        self._fields: dict[type, tuple[str, ...]] = {}
+        self._parts: list[bytes] = []
+        self._left = 0
+
+    def encode(self, value: Any) -> bytes:
+        """Return a value's bytes; CodecError if it is too deep or too large."""
+        before, self._parts, self._left = self._parts, [], MAX_ITEMS
+        try:
+            self._put(value, 0)
+            data = b"".join(self._parts)
+        finally:
+            self._parts = before
+        if len(data) > MAX_BYTES:
+            raise CodecError(f"the value takes {len(data):,} bytes; {MAX_BYTES:,} can be passed.")
+        return data
+
+    def _put(self, value: Any, depth: int) -> None:
+        kind = type(value)
+        put = _WRITE.get(kind)
+        if put is not None:
+            self._parts.append(put(value))
+        elif kind in _SEQUENCES:
+            self._sequence(_SEQUENCES[kind], value, depth)
+        elif kind in _MAPPINGS:
+            flat = [part for pair in dict.items(value) for part in pair]
+            self._sequence(b"d", flat, depth)
+        elif kind in self.keys:
+            self._record(kind, [value], b"C", depth)
+        elif kind is np.ndarray and value.dtype.kind in "biufc":
+            self._array(value)
+        elif isinstance(value, np.generic) and value.dtype.kind in "biufc" and kind.__module__ == "numpy":
+            self._parts.append(b"n" + _text(value.dtype.str) + value.tobytes())
+        elif kind is np.random.Generator and type(value.bit_generator).__name__ in GENERATORS:
+            state = np.random.Generator.bit_generator.__get__(value).state  # type: ignore[attr-defined]
+            inner = state["state"]
+            self._parts.append(
+                b"G"
+                + _text(state["bit_generator"])
+                + inner["state"].to_bytes(16, "little")
+                + inner["inc"].to_bytes(16, "little")
+                + REST.pack(int(state["has_uint32"]), int(state["uinteger"]))
+            )
+        elif kind is Fraction:
+            self._parts.append(b"q" + _int(value.numerator) + _int(value.denominator))
+        elif isinstance(value, tuple) and kind.__bases__ == (tuple,) and hasattr(kind, "_fields"):
+            names = [str(name) for name in kind._fields]
+            self._parts.append(b"N" + _text(kind.__name__))
+            self._put(names, depth + 1)
+            self._put(list(tuple.__iter__(value)), depth + 1)
+        elif kind is Reference:
+            self._reference(value, depth)
+        else:
+            self._reference(self._other(value), depth)
+
+    def _reference(self, value: Reference, depth: int) -> None:
+        self._parts.append(b"H" + (b"\1" if value.ours else b"\0") + U8.pack(value.number))
+        self._put(value.about, depth + 1)
+
+    def _sequence(self, tag: bytes, value: Any, depth: int) -> None:
+        count = len(value)
+        self._enter(count, depth)
+        if count > 3:
+            kinds = set(map(type, value))
+            if len(kinds) == 1:
+                kind = kinds.pop()
+                value = value if type(value) is list else list(value)
+                if kind is float:
+                    self._parts.append(tag + b"f" + U4.pack(count) + array("d", value).tobytes())
+                    return
+                if issubclass(kind, np.generic) and kind.__module__ == "numpy" and value[0].dtype.kind in "biufc":
+                    column = np.array(value)
+                    self._parts.append(tag + b"n" + _text(column.dtype.str) + U4.pack(count))
+                    self._parts.append(column.tobytes())
+                    return
+                if kind in self.keys:
+                    self._parts.append(tag + b"K")
+                    self._record(kind, list(value), U4.pack(count), depth)
+                    return
+                if kind is int and min(value) >= -HALF and max(value) < HALF:
+                    self._parts.append(tag + b"i" + U4.pack(count) + array("q", value).tobytes())
+                    return
+        self._parts.append(tag + b"*" + U4.pack(count))
+        for part in value:
+            self._put(part, depth + 1)
+
+    def _record(self, kind: type, values: list[Any], head: bytes, depth: int) -> None:
+        """Write the fields of one or many records, one column after the other."""
+        if kind not in self._fields:
+            self._fields[kind] = tuple(field.name for field in dataclasses.fields(kind))
+        names = self._fields[kind]
+        self._enter(len(names), depth)
+        self._parts.append(head + _text(self.keys[kind]) + U4.pack(len(names)))
+        for name in names:
+            self._parts.append(_text(name))
+            try:
+                column = [value.__dict__[name] for value in values]
+            except (AttributeError, KeyError):
+                column = [getattr(value, name) for value in values]
+            self._put(column if head != b"C" else column[0], depth + 1)
+
+    def _array(self, value: Any) -> None:
+        if value.nbytes > MAX_BYTES or value.ndim > 16:
+            raise CodecError(f"an array of {value.nbytes:,} bytes and {value.ndim} axes is too large to be passed.")
+        shape = struct.pack(f"<B{value.ndim}Q", value.ndim, *value.shape)
+        data = value.tobytes()
+        self._parts.append(b"a" + _text(value.dtype.str) + shape + U4.pack(len(data)) + data)
+
+    def _enter(self, count: int, depth: int) -> None:
+        self._left -= count
+        if depth > MAX_DEPTH or self._left < 0:
+            raise CodecError(
+                "the value is nested too deeply." if depth > MAX_DEPTH else "the value has too many parts."
+            )
+
+
+def _int(value: int) -> bytes:
+    size = value.bit_length() // 8 + 1
+    if size > MAX_INT_BYTES:
+        raise CodecError(f"a whole number of {size:,} bytes is too large to be passed.")
+    return U4.pack(size) + value.to_bytes(size, "little", signed=True)
+
+
+def _text(value: str) -> bytes:
+    data = value.encode("utf-8", "surrogatepass")
+    return U4.pack(len(data)) + data
+
+
+_WRITE: dict[type, Callable[[Any], bytes]] = {
+    type(None): lambda value: b"0",
+    bool: lambda value: b"T" if value else b"F",
+    int: lambda value: b"j" + I8.pack(value) if -HALF <= value < HALF else b"i" + _int(value),
+    float: lambda value: b"f" + F8.pack(value),
+    complex: lambda value: b"c" + struct.pack("<dd", value.real, value.imag),
+    str: lambda value: b"s" + _text(value),
+    bytes: lambda value: b"b" + U4.pack(len(value)) + value,
+    bytearray: lambda value: b"y" + U4.pack(len(value)) + bytes(value),
+    range: lambda value: b"r" + _int(value.start) + _int(value.stop) + _int(value.step),
+}
+_SEQUENCES: dict[type, bytes] = {list: b"l", tuple: b"t", set: b"S", frozenset: b"Z", deque: b"U"}
+# A counter or an ordered dict of the standard library is as good as a dict.
+_MAPPINGS = (dict, OrderedDict, defaultdict, Counter)

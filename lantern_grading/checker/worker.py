@@ -1,0 +1,302 @@
+"""The student's side, inside the sandbox: runs the cells, then answers the grader's calls.
+
+Nothing that this process says is believed to be more than data. It holds no test and no expected value.
+"""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+import importlib
+import os
+import secrets
+import struct
+import sys
+import time
+from pathlib import PurePosixPath
+from typing import Any, BinaryIO
+
+from lantern_grading.checker.cells import Cells, TimeUp, time_limit
+from lantern_grading.checker.codec import CodecError, Reference
+from lantern_grading.checker.decode import Reader
+from lantern_grading.checker.encode import Writer
+from lantern_grading.checker.writeback import may_change
+
+MAX_ERROR = 2000
+_SPECIAL = ("__len__", "__getitem__", "__iter__", "__contains__", "__next__")
+#: How many values are taken from something that may never end.
+MAX_STEPS = 100_000
+
+
+class Distant:
+    """Something that stays with the grader: an object or a function of the instructor's."""
+
+    def __init__(self, worker: Worker, number: int) -> None:
+        object.__setattr__(self, "_lantern", (worker, number))
+
+    def __getattribute__(self, name: str) -> Any:
+        if name.startswith("__"):
+            return object.__getattribute__(self, name)
+        worker, number = object.__getattribute__(self, "_lantern")
+        kind, value = worker.ask(number, "get", name, [], {})
+        return (
+            (lambda *args, **kwargs: worker.ask(number, "call", name, args, kwargs)[1]) if kind == "method" else value
+        )
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"{name} cannot be set: the object belongs to the test.")
+
+
+class Worker:
+    """Answers requests over a pair of pipes.
+
+    Parameters
+    ----------
+    incoming, outgoing : binary files
+        Frames: four bytes of length, then a value.
+    """
+
+    def __init__(self, incoming: BinaryIO, outgoing: BinaryIO) -> None:
+        self._in, self._out = incoming, outgoing
+        self._held: list[Any] = []
+        self._numbers: dict[int, int] = {}
+        self._classes: dict[str, type] = {}  # what the instructor's cells and the library define
+        self._keys: dict[type, str] = {}
+        self._distant: dict[type, type] = {}
+        self._saved: list[dict[str, Any]] = []
+        self._encode, self._decode = Writer(self._keys, self._hold).encode, Reader(self._classes, self._refer).decode
+
+    # Frames
+
+    def send(self, message: Any) -> None:
+        """Send a value; one that cannot be sent is an error for the caller."""
+        data = self._encode(message)
+        self._out.write(struct.pack("<I", len(data)) + data)
+        self._out.flush()
+
+    def receive(self) -> Any:
+        """Wait for a value; the end of the pipe ends the process."""
+        head = self._in.read(4)
+        if len(head) < 4:
+            os._exit(0)
+        return self._decode(self._in.read(struct.unpack("<I", head)[0]))
+
+    def _hold(self, value: Any) -> Reference:
+        """Keep something that is no data, and say what it is."""
+        if isinstance(value, Distant):
+            return Reference(True, object.__getattribute__(value, "_lantern")[1])
+        number = self._numbers.get(id(value))
+        if number is None:
+            number = self._numbers[id(value)] = len(self._held)
+            self._held.append(value)
+        kind = type(value)
+        what = "class" if isinstance(value, type) else "call" if callable(value) else "thing"
+        name = getattr(value, "__name__", "") if what != "thing" else kind.__name__
+        special = [name for name in _SPECIAL if hasattr(kind, name)] if what == "thing" else []
+        return Reference(False, number, (what, str(name), special))
+
+    def _refer(self, reference: Reference) -> Any:
+        if reference.ours:
+            return self._held[reference.number]
+        key = str(reference.about[0]) if reference.about else ""
+        if key == "function":
+            return lambda *args, **kwargs: self.ask(reference.number, "call", "", args, kwargs)[1]
+        base = self._classes.get(key, object)
+        if base not in self._distant:
+            name = key.rpartition(":")[2] or "object"
+            self._distant[base] = type(name, (Distant,) if base is object else (Distant, base), {})
+        made = self._distant[base].__new__(self._distant[base])
+        Distant.__init__(made, self, reference.number)
+        return made
+
+    # The instructor's objects
+
+    def ask(self, number: int, what: str, name: str, args: Any, kwargs: Any) -> tuple[str, Any]:
+        """Read an attribute of the grader's object, or call it, and wait for the answer."""
+        token = secrets.token_bytes(16)
+        self.send(("ask", token, number, what, name, self._encode((list(args), dict(kwargs)))))
+        reply = self.receive()
+        if reply[0] != "answer" or reply[1] != token:
+            os._exit(3)
+        if reply[2] == "raised":
+            kind = self._classes.get(reply[3], getattr(builtins, reply[3], RuntimeError))
+            error = type(
+                reply[3].rpartition(":")[2], (kind,), {"__init__": lambda *_: None, "__str__": lambda _: reply[4]}
+            )
+            raise error(reply[4])
+        return reply[2], reply[3]
+
+    # Cells
+
+    def begin(self, order: dict[str, Any]) -> None:
+        """Write the files, run the cells, and tell what came of them."""
+        for name, content in order["files"]:
+            path = PurePosixPath(name)
+            if not path.is_absolute() and ".." not in path.parts:
+                with contextlib.suppress(OSError):
+                    os.makedirs(path.parent, exist_ok=True)
+                    with open(path, "wb") as file:
+                        file.write(content)
+        self._learn_library(order["library"])
+        # At the end: what lies beside a notebook may be imported, and hides nothing.
+        sys.path.append("")
+        self.cells = Cells(lambda cell, statement: self.send(("at", cell, statement)), order["cell_seconds"])
+        outputs = []
+        for number, (given, source, stop) in enumerate(order["steps"]):
+            shown = self.cells.run(number, source, stop)
+            if given:
+                self._learn(self.cells.namespace)
+            outputs.append(shown)
+        self.send(("ran", outputs))
+
+    def _learn(self, namespace: dict[str, Any]) -> None:
+        """Note the classes that the instructor's cells define: instances of theirs travel by value, or stay there."""
+        for value in list(namespace.values()):
+            if isinstance(value, type) and value.__module__ == "__main__" and value not in self._keys:
+                self._classes[f"__main__:{value.__qualname__}"] = value
+                if hasattr(value, "__dataclass_fields__"):
+                    self._keys[value] = f"__main__:{value.__qualname__}"
+
+    def _learn_library(self, names: list[str]) -> None:
+        for name in names:
+            module, _, kind = name.partition(":")
+            value = getattr(importlib.import_module(module), kind, None)
+            if isinstance(value, type):
+                self._classes[name] = value
+                if hasattr(value, "__dataclass_fields__"):
+                    self._keys[value] = name
+
+    # Requests
+
+    def serve(self) -> None:
+        """Answer until the grader hangs up."""
+        while True:
+            message = self.receive()
+            if message[0] == "begin":
+                self.begin(message[1])
+                continue
+            what, token, arguments = message[0], message[1], message[2:]
+            start = time.process_time()
+            try:
+                answer: tuple[Any, ...] = ("ok", *getattr(self, f"do_{what}")(*arguments))
+            except TimeUp:
+                answer = ("late",)
+            except BaseException as error:
+                answer = self._raised(error)
+            try:
+                self.send(("reply", token, time.process_time() - start, *answer))
+            except CodecError as error:
+                self.send(("reply", token, 0.0, "raised", ["ValueError"], f"the result cannot be passed: {error}", ""))
+
+    def do_root(self, name: str) -> tuple[Any, ...]:
+        """Return what the notebook calls by a name."""
+        return (name in self.cells.namespace, self.cells.namespace.get(name))
+
+    def do_call(self, target: Any, args: list[bytes], kwargs: dict[str, bytes], cpu: float, wall: float) -> Any:
+        """Call something; say what it returns, and which of its arguments it changed."""
+        values = [self._decode(data) for data in args]
+        named = {name: self._decode(data) for name, data in kwargs.items()}
+        self.cells.quiet()
+        with time_limit(wall, cpu):
+            result = target(*values, **named)
+        changed = {}
+        for key, value, data in [
+            *zip(range(len(args)), values, args, strict=True),
+            *((name, named[name], kwargs[name]) for name in kwargs),
+        ]:
+            if may_change(value):
+                with contextlib.suppress(CodecError):
+                    if (now := self._encode(value)) != data:
+                        changed[key] = now
+        return result, changed
+
+    def do_get(self, target: Any, name: str, wall: float) -> Any:
+        """Read an attribute."""
+        with time_limit(wall):
+            return (getattr(target, name),)
+
+    def do_set(self, target: Any, name: str, value: Any, wall: float) -> Any:
+        """Set an attribute."""
+        with time_limit(wall):
+            setattr(target, name, value)
+        return (None,)
+
+    def do_special(self, target: Any, name: str, args: list[Any], wall: float) -> Any:
+        """Ask for a length, an item, membership, or for all values."""
+        with time_limit(wall):
+            if name == "__iter__":
+                return ([value for value, _ in zip(target, range(MAX_STEPS), strict=False)],)
+            return (getattr(type(target), name)(target, *args),)
+
+    def do_isinstance(self, target: Any, kind: Any) -> Any:
+        """Say whether something is an instance of a class."""
+        return (isinstance(target, kind),)
+
+    def do_stand_in(self, week: int, names: list[str]) -> Any:
+        """Put correct versions in place of the student's functions."""
+        from lantern_lib.labs import stand_ins
+
+        names_now, right = self.cells.namespace, stand_ins(week)
+        self._saved.append({name: names_now[name] for name in names if name in names_now} | {"": names})
+        names_now.update({name: right[name] for name in names})
+        return (None,)
+
+    def do_stand_back(self) -> Any:
+        """Put the student's functions back."""
+        saved = self._saved.pop()
+        for name in saved.pop(""):
+            self.cells.namespace.pop(name, None)
+        self.cells.namespace.update(saved)
+        return (None,)
+
+    def do_leans_on(self, target: Any, past: list[str], week: int) -> Any:
+        """Say which module with answers a function reaches."""
+        from lantern_lib.labs import leans_on
+
+        with time_limit(5.0):
+            return (leans_on(target, past, week),)
+
+    def do_kernel_test(self, source: str, wall: float) -> Any:
+        """Run a test in this process; see ``in_kernel`` of the grader's side."""
+        with time_limit(wall):
+            space = self.cells.namespace
+            *body, last = source
+            exec(compile(body[0], "<test>", "exec", dont_inherit=True), space)
+            return (eval(compile(last, "<test>", "eval", dont_inherit=True), space) if last else None,)
+
+    def _raised(self, error: BaseException) -> tuple[Any, ...]:
+        names, text, line = ["Exception"], "(its text could not be read)", ""
+        with contextlib.suppress(BaseException):
+            names = [
+                self._key_of(kind) for kind in type(error).__mro__ if isinstance(kind, type) and kind is not object
+            ]
+            text = str(error)[:MAX_ERROR]
+        with contextlib.suppress(BaseException):
+            line = self._line_of(error)
+        return "raised", names, text, line
+
+    def _key_of(self, kind: type) -> str:
+        key = f"{kind.__module__}:{kind.__qualname__}"
+        return key if self._classes.get(key) is kind else kind.__name__
+
+    def _line_of(self, error: BaseException) -> str:
+        found, at = "", error.__traceback__
+        while at is not None:
+            lines = self.cells.sources.get(at.tb_frame.f_code.co_filename)
+            if lines and at.tb_lineno <= len(lines):
+                found = lines[at.tb_lineno - 1].strip()
+            at = at.tb_next
+        return found
+
+
+def main(incoming: BinaryIO, outgoing: BinaryIO) -> None:
+    """Take the grader's first message, load what takes long, say so, and serve."""
+    worker = Worker(incoming, outgoing)
+    first = worker.receive()
+    for name in first["modules"]:
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
+    # Until now the grader could read why it does not start.
+    os.dup2(os.open(os.devnull, os.O_RDWR), 2)
+    worker.send(("hello", list(sys.version_info[:2])))
+    worker.serve()

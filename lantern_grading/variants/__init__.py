@@ -1,0 +1,284 @@
+"""Another model, machine or workload for each student: drawn once, written down, and graded with.
+
+``weekN.toml`` lists equally hard choices for each parameter of a lab. What a student got is kept in the class's
+folder, and grading reads it there: neither a new version of the choices nor an edited notebook changes it.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import hmac
+import json
+import os
+import re
+import secrets
+import shutil
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from nbformat.notebooknode import NotebookNode
+
+from lantern_grading.paths import LABS, ROOT, SOLUTIONS
+
+#: Where draws are kept if no class is named: the folder of ``nbgrader_config.py``.
+COURSE = ROOT / "gradebook"
+#: The tag that papermill gives to the cell in which it writes parameters.
+INJECTED = "injected-parameters"
+_CHOICES = Path(__file__).parent
+
+
+def weeks() -> list[str]:
+    """Return the labs that have variants."""
+    return sorted(path.stem for path in _CHOICES.glob("*.toml"))
+
+
+def choices(week: str) -> dict[str, list[Any]]:
+    """Read what may be given in a lab.
+
+    Parameters
+    ----------
+    week : str
+        The lab, for example ``"week3"`` [text].
+
+    Returns
+    -------
+    dict of str to list
+        The choices of each parameter.
+
+    Raises
+    ------
+    ValueError
+        If the lab has no variants.
+    """
+    if week not in weeks():
+        raise ValueError(f"week must be one of {', '.join(weeks())}, got {week!r}.")
+    return tomllib.loads((_CHOICES / f"{week}.toml").read_text(encoding="utf-8"))
+
+
+def draw(week: str, student: str, seed: str) -> dict[str, Any]:
+    """Draw a student's parameters: always the same for the same student, seed and choices.
+
+    Parameters
+    ----------
+    week, student : str
+        The lab and the student's id [text].
+    seed : str
+        The class's secret; without it nobody can tell what another student gets [text].
+
+    Returns
+    -------
+    dict of str to value
+        One choice for each parameter, by a keyed hash of its own: a new parameter changes no other.
+
+    Raises
+    ------
+    ValueError
+        If the lab has no variants or the id cannot be the name of a folder.
+
+    Examples
+    --------
+    >>> draw("week3", "ada", "a seed") == draw("week3", "ada", "a seed")
+    True
+    """
+    _require_student(student)
+    drawn = {}
+    for name, values in choices(week).items():
+        text = "\0".join(["lantern-variant", week, student, name])
+        digest = hmac.new(seed.encode(), text.encode(), hashlib.sha256).digest()
+        drawn[name] = values[int.from_bytes(digest, "big") % len(values)]
+    return drawn
+
+
+def _require_student(student: str) -> None:
+    bad = not student or student != student.strip() or len(student.encode()) > 100 or student.startswith(".")
+    if bad or "/" in student or "\\" in student or not student.isprintable():
+        raise ValueError(
+            f"student must be a name of 1 to 100 bytes without slashes or a dot in front, got {student!r}."
+        )
+
+
+def _record(week: str, student: str, course: Path) -> Path:
+    return course / "variants" / week / f"{student}.json"
+
+
+def recorded(week: str, student: str, course: Path = COURSE) -> dict[str, Any]:
+    """Return what was given to a student, or nothing if nothing was.
+
+    Parameters
+    ----------
+    week, student : str
+        The lab and the student's id [text].
+    course : Path
+        The class's folder.
+
+    Returns
+    -------
+    dict of str to value
+        The recorded parameters; empty for a student who has the lab as it is.
+
+    Raises
+    ------
+    ValueError
+        If the record cannot be read: better no grade than one with other parameters.
+    """
+    _require_student(student)
+    path = _record(week, student, course)
+    if not path.exists():
+        return {}
+    try:
+        values: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{path} must hold what {student} was given, and is no JSON: {error}") from None
+    return values
+
+
+def give(week: str, student: str, course: Path = COURSE) -> dict[str, Any]:
+    """Return what a student was given, and draw and record it if this is the first time.
+
+    Parameters
+    ----------
+    week, student : str
+        The lab and the student's id [text].
+    course : Path
+        The class's folder. Its seed lies in ``variants/seed.txt`` and is made when it is missing.
+
+    Returns
+    -------
+    dict of str to value
+        The parameters.
+    """
+    choices(week)
+    values = recorded(week, student, course)
+    if not values:
+        values = draw(week, student, _seed(course))
+        path = _record(week, student, course)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # Written aside and moved: nobody ever reads half a record.
+        scratch = path.with_suffix(f".{os.getpid()}")
+        scratch.write_text(json.dumps(values, indent=1) + "\n", encoding="utf-8")
+        scratch.replace(path)
+    return values
+
+
+def _seed(course: Path) -> str:
+    path = course / "variants" / "seed.txt"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+            file.write(secrets.token_hex(16) + "\n")
+    except FileExistsError:
+        pass
+    return path.read_text(encoding="utf-8").strip()
+
+
+def given(week: str, course: Path = COURSE) -> dict[str, dict[str, Any]]:
+    """Return what all students were given in a lab, sorted by student."""
+    choices(week)
+    return {
+        path.stem: recorded(week, path.stem, course) for path in sorted((course / "variants" / week).glob("*.json"))
+    }
+
+
+def inject(notebook: NotebookNode, values: dict[str, Any]) -> NotebookNode:
+    """Return a lab with parameters written into it as papermill does: in a cell after the tagged one.
+
+    Parameters
+    ----------
+    notebook : NotebookNode
+        A lab or its solution; it stays as it is.
+    values : dict of str to value
+        The parameters; without any, the copy has no such cell.
+
+    Returns
+    -------
+    NotebookNode
+        A copy. Its new cell is locked and named like the lab's others, ``wN-given``; no other cell is changed.
+    """
+    notebook = without_injected(notebook)
+    if not values:
+        return notebook
+    from nbgrader.utils import compute_checksum
+    from papermill.translators import translate_parameters
+
+    tagged = (i for i, cell in enumerate(notebook.cells) if "parameters" in cell.metadata.get("tags", []))
+    place = next(tagged)
+    name = f"{notebook.cells[place].id.split('-')[0]}-given"
+    source = translate_parameters("python3", "python", values, "What you were given instead.")
+    cell = nbformat.v4.new_code_cell(source.rstrip("\n"), id=name)
+    about = {"grade": False, "grade_id": name, "locked": True, "schema_version": 3, "solution": False, "task": False}
+    cell.metadata.update(tags=[INJECTED], editable=False, deletable=False, nbgrader=about)
+    about["checksum"] = compute_checksum(cell)
+    cell.metadata["nbgrader"] = about
+    notebook.cells.insert(place + 1, cell)
+    return notebook
+
+
+def without_injected(notebook: NotebookNode) -> NotebookNode:
+    """Return a copy of a notebook without cells that papermill or :func:`inject` wrote."""
+    notebook = copy.deepcopy(notebook)
+    notebook.cells = [cell for cell in notebook.cells if not _is_injected(cell)]
+    return notebook
+
+
+def _is_injected(cell: NotebookNode) -> bool:
+    name = cell.metadata.get("nbgrader", {}).get("grade_id", "")
+    return INJECTED in cell.metadata.get("tags", []) or bool(re.fullmatch(r"w\d+-given", name))
+
+
+def exam_source(week: str, student: str, *, course: Path = COURSE, source: Path = SOLUTIONS) -> NotebookNode:
+    """Return the exam of one student: the lab's source with what the student was given.
+
+    Parameters
+    ----------
+    week, student : str
+        The lab and the student's id [text].
+    course : Path
+        The class's folder, where the draws are.
+    source : Path
+        The folder of solutions.
+
+    Returns
+    -------
+    NotebookNode
+        With solutions and hidden tests; the source itself for a student without a draw.
+    """
+    return inject(nbformat.read(source / week / f"{week}.ipynb", as_version=4), recorded(week, student, course))
+
+
+def write(week: str, student: str, out: Path, *, course: Path = COURSE, labs: Path = LABS) -> Path:
+    """Write a student's instance of a lab, with its other files, and return its folder.
+
+    Parameters
+    ----------
+    week, student : str
+        The lab and the student's id [text].
+    out : Path
+        Where instances go, as ``<student>/<week>/``.
+    course : Path
+        The class's folder, where the draw is kept.
+    labs : Path
+        Where the released labs are.
+
+    Returns
+    -------
+    Path
+        The folder.
+
+    Raises
+    ------
+    ValueError
+        If a notebook with other content lies there: it may be somebody's work.
+    """
+    values = give(week, student, course)
+    notebook = inject(nbformat.read(labs / week / f"{week}.ipynb", as_version=4), values)
+    folder = out / student / week
+    path = folder / f"{week}.ipynb"
+    text = nbformat.writes(notebook) + "\n"
+    if path.exists() and path.read_text(encoding="utf-8") != text:
+        raise ValueError(f"{path} must not exist or be the same; it differs. Move it away, or name another folder.")
+    shutil.copytree(labs / week, folder, dirs_exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return folder
