@@ -74,6 +74,7 @@ LAYERS = [
     "pricing",
     "simulator",
     "studies",
+    "usual_formulas",
     "cli",
     "claims",
     "figures",
