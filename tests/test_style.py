@@ -74,6 +74,8 @@ LAYERS = [
     "pricing",
     "simulator",
     "studies",
+    "usual_formulas",
+    "cli",
     "claims",
     "figures",
     "labs",
