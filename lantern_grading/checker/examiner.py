@@ -145,6 +145,7 @@ class _Examiner:
 
     def _cells(self) -> None:
         sitting, link = self.sitting, self.place.link
+        self.place.methods = sitting.exam.methods
         self.place.sources = tuple(step.source for step in sitting.steps if step.index >= 0)
         whole = 1 << 30
         steps = [(step.index < 0, step.source, sitting.cuts.get(n, whole)) for n, step in enumerate(sitting.steps)]
