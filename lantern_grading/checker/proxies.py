@@ -22,6 +22,7 @@ from lantern_grading.checker.encode import Writer
 from lantern_grading.checker.generators import follow
 from lantern_grading.checker.leaning import leans_by_text
 from lantern_grading.checker.link import Link, ProcessLate
+from lantern_grading.checker.telling import Telling
 from lantern_grading.checker.writeback import restore
 from lantern_lib.check_place import Here
 from lantern_lib.check_time import TimeUp
@@ -117,6 +118,8 @@ class Place(Here):
         self._lent: list[Any] = []
         self._lent_numbers: dict[int, int] = {}
         self.sources: tuple[str, ...] = ()  # the student's cells, to be read
+        self.telling = Telling()
+        self.said: list[str] = []  # texts of the student's errors since a test began
         self.methods: Mapping[str, Collection[str] | None] = {}  # see `Exam.methods`
         self.write_back = True
         self.changed: list[tuple[Any, Any]] = []  # values that functions changed, and how they were
@@ -132,7 +135,8 @@ class Place(Here):
         what, name, special = reference.about
         if what not in _KINDS or type(name) is not str or type(special) is not list:
             raise CodecError("no reference.")
-        name = name if name.isidentifier() and not keyword.iskeyword(name) and len(name) < 80 else "object"
+        plain = name.isidentifier() and not keyword.iskeyword(name) and len(name) < 80
+        name = name if plain and self.telling.name(name) else "object"  # else it could say what a hidden test asks
         if reference.number not in self._remotes:
             if what == "thing":
                 kind = self._kind(name, tuple(str(part) for part in special))
@@ -251,6 +255,9 @@ class Place(Here):
         name = names[0].rpartition(":")[2].rpartition(".")[2] if names else "Exception"
         text = text if type(text) is str else ""
         kind = usable[0] if usable else Exception
+        if not self.telling.name(name) and names and names[0] not in self.classes:
+            name = kind.__name__
+        self.said.append(text)
         body = {"__init__": lambda self, *_: None, "__str__": lambda self: text}
         error: Exception = type(name if name.isidentifier() else "Exception", (kind,), body)(text)
         error.lantern_line = line if type(line) is str else ""  # type: ignore[attr-defined]
