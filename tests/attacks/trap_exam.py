@@ -82,7 +82,8 @@ HIDDEN = {
     "assert scale(LIMITS, 10) == [20, 50] == [10 * n for n in LIMITS]",
     "trap-t3-hidden": "pile = Pile()\nfor item in (68239, 90821):\n    pile.add(item)\n"
     "assert len(pile) == 2 and 68239 in pile and 71993 not in pile\nassert isinstance(pile, Pile)",
-    "trap-t4-hidden": "meter = Meter()\nmeter._secret = 'never shown to anyone'\nassert spin(meter, 3) == [0, 2, 4]\nassert meter.turns == 3\n"
+    "trap-t4-hidden": "meter = Meter()\nmeter._secret = 'never shown to anyone'\nassert spin(meter, 3) == [0, 2, 4]\n"
+    "assert meter.turns == 3\n"
     "rng, again = np.random.default_rng(71993), np.random.default_rng(71993)\n"
     "np.testing.assert_array_equal(draw(4, rng), again.normal(size=4))\nassert rng.random() == again.random()",
 }
