@@ -15,16 +15,25 @@ from lantern_grading.template import Template
 class Grader(Protocol):
     """What grades a paper. It is sent to workers, so that it has to be picklable."""
 
-    def __call__(self, student: str, paper: Paper) -> Outcome:
-        """Grade one paper; what goes wrong becomes a state, never an exception."""
+    def __call__(self, student: str, paper: Paper, given: tuple[str, str]) -> Outcome:
+        """Grade one paper; what goes wrong becomes a state, never an exception.
+
+        ``given`` is the cell with the student's own parameters: its name, and its source or nothing.
+        """
 
 
 @dataclass(frozen=True)
 class Job:
-    """One submission to be graded."""
+    """One submission to be graded.
+
+    ``given`` is the cell with the student's own parameters. It is part of the job because a worker may run on a
+    machine that has no class folder. ``trouble`` says why the job cannot be done.
+    """
 
     student: str
     handed_in: HandedIn
+    given: tuple[str, str] = ("", "")
+    trouble: str = ""
 
 
 @dataclass(frozen=True)
@@ -35,6 +44,7 @@ class Assessed:
     content_hash: str
     paper: Paper | None
     outcome: Outcome
+    given: tuple[str, str] = ("", "")
 
 
 def assess(template: Template, grader: Grader, job: Job) -> Assessed:
@@ -57,21 +67,23 @@ def assess(template: Template, grader: Grader, job: Job) -> Assessed:
     start = time.perf_counter()
     paper: Paper | None = None
     try:
-        read = read_paper(job.handed_in, template)
-        if isinstance(read, Rejection):
+        read = read_paper(job.handed_in, template.given_to(*job.given))
+        if job.trouble:
+            outcome = Outcome(State.NEEDS_PERSON, reason=job.trouble)
+        elif isinstance(read, Rejection):
             outcome = Outcome(State.REJECTED, notes=read.notes, reason=read.reason)
         else:
             paper = read
-            outcome = grader(job.student, paper)
+            outcome = grader(job.student, paper, job.given)
             outcome = replace(outcome, notes=tuple(dict.fromkeys([*paper.notes, *outcome.notes])))
     except Exception as error:
         # The text of the error may quote the student's work or a hidden test. Its kind says enough for a log.
         outcome = Outcome(State.NEEDS_PERSON, reason=f"The grader failed with {type(error).__name__}.")
     outcome = replace(outcome, seconds=time.perf_counter() - start)
-    return Assessed(job.student, job.handed_in.content_hash, paper, outcome)
+    return Assessed(job.student, job.handed_in.content_hash, paper, outcome, job.given)
 
 
 def lost(job: Job, why: str) -> Assessed:
     """Return what is recorded for a job whose worker did not come back."""
     outcome = Outcome(State.NEEDS_PERSON, reason=f"The grader's process was lost: {why}.")
-    return Assessed(job.student, job.handed_in.content_hash, None, outcome)
+    return Assessed(job.student, job.handed_in.content_hash, None, outcome, job.given)

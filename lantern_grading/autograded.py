@@ -130,7 +130,7 @@ def _added(index: int, paper: Paper | None, shown: Mapping[int, CellOutput]) -> 
 
 
 def _about(cell: TemplateCell) -> dict[str, Any]:
-    if cell.role is Role.FREE:
+    if cell.role is Role.FREE or not cell.saved:  # no cell of the gradebook's, as a student's own parameters
         return {}
     about: dict[str, Any] = {
         "cell_type": cell.kind,

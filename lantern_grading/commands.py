@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -79,7 +80,9 @@ def grade_with(given: Namespace, classroom: Classroom, template: Template, grade
         found = marks.read(classroom, database, template)
         with database.reading() as connection:
             attempts = ledger.newest(connection, template.assignment)
-            moved = regrade.moves(connection, template.assignment, template.exam_hash)
+            moved = regrade.moves(
+                connection, template.assignment, template.exam_hash, partial(run.exam_hash, classroom, template)
+            )
     _write(classroom, f"marks-{template.assignment}.csv", marks.as_csv(found))
     _write(classroom, f"dashboard-{template.assignment}.html", dashboard.page(template, found, attempts))
     if moved:

@@ -6,7 +6,7 @@ import ast
 import math
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
@@ -48,6 +48,7 @@ class ExamCell:
     points: float = 0.0
     trust: Trust = Trust.ISOLATED
     in_place: bool = False  # whether what a function does to its arguments is part of the answer
+    drawn: bool = False  # its values may differ from student to student
 
     @property
     def task(self) -> str:
@@ -133,6 +134,27 @@ class Exam:
     def _of(self, role: Role) -> tuple[ExamCell, ...]:
         return tuple(cell for cell in self.cells if cell.role is role)
 
+    def given_to(self, cell_id: str, source: str) -> Exam:
+        """Return the exam of a student who has other parameters: with one more cell after the lab's own.
+
+        Parameters
+        ----------
+        cell_id, source : str
+            The cell, as :func:`lantern_grading.variants.own_cell` makes it; with an empty source the exam stays [text].
+
+        Returns
+        -------
+        Exam
+            With the cell among those that everybody has.
+        """
+        if not source:
+            return self
+        place = next((place for place, cell in enumerate(self.cells) if cell.drawn), None)
+        if place is None:
+            raise ExamError(f"{self.name} must have a cell with the tag 'parameters', got none: nothing can be given.")
+        own = ExamCell(cell_id, Role.GIVEN, "code", source)
+        return replace(self, cells=(*self.cells[: place + 1], own, *self.cells[place + 1 :]))
+
     def reference(self) -> Paper:
         """Return the reference answers as a paper."""
         return Paper(tuple(Cell(cell.cell_id, cell.kind, cell.answer) for cell in self.answers), self.files)
@@ -163,10 +185,34 @@ def read(assignment: str, source: Path = SOLUTIONS) -> Exam:
     path = source / assignment / f"{assignment}.ipynb"
     if not path.is_file():
         raise ExamError(f"assignment must be a folder of {source} with its notebook, got {assignment!r}.")
-    notebook = nbformat.read(path, as_version=4)
+    return of(assignment, nbformat.read(path, as_version=4), path.parent)
+
+
+def of(assignment: str, notebook: Any, folder: Path | None = None) -> Exam:
+    """Make an exam of a notebook: the source as it lies there, or the one of a single student.
+
+    Parameters
+    ----------
+    assignment : str
+        The exam's name [text].
+    notebook : NotebookNode
+        With solutions and hidden tests.
+    folder : Path, optional
+        Where its other files lie; without, it has none.
+
+    Returns
+    -------
+    Exam
+        As :func:`read` returns it.
+
+    Raises
+    ------
+    ExamError
+        If it cannot be graded with.
+    """
     files = [
-        (file.relative_to(path.parent).as_posix(), file.read_bytes())
-        for file in sorted(path.parent.rglob("*"))
+        (file.relative_to(folder).as_posix(), file.read_bytes())
+        for file in sorted(folder.rglob("*") if folder else ())
         if file.is_file() and not file.is_symlink() and file.suffix != ".ipynb" and "__pycache__" not in file.parts
     ]
     return Exam(assignment, tuple(_cell(cell) for cell in notebook.cells), tuple(files))
@@ -192,6 +238,7 @@ def _cell(cell: Any) -> ExamCell:
         marks.get("points", 0.0) if marks.get("grade") else 0.0,
         Trust.IN_KERNEL if IN_KERNEL_TAG in tags else Trust.ISOLATED,
         IN_PLACE_TAG in tags,
+        "parameters" in cell.metadata.get("tags", []),
     )
 
 

@@ -9,7 +9,7 @@ import json
 import re
 import tarfile
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import nbformat
@@ -62,15 +62,36 @@ def find(root: Path, sentinels: Iterable[str]) -> list[tuple[str, str]]:
     list of (str, str)
         Where, and which text.
     """
-    wanted = [(text, json.dumps(text, ensure_ascii=False)[1:-1], json.dumps(text)[1:-1]) for text in sentinels]
+    plain = list(sentinels)
+    forms = {json.dumps(text, ensure_ascii=ascii)[1:-1]: text for text in plain for ascii in (True, False)}
+    raw_forms, seen_forms = _Forms({text: text for text in plain} | forms), _Forms({text: text for text in plain})
     paths = sorted(path for path in root.rglob("*") if path.is_file()) if root.is_dir() else [root]
     leaks = []
     for path in paths:
         for name, content in _files(str(path), path.read_bytes()):
             raw = content.decode("utf-8", errors="replace")
             seen = html.unescape(_TAG.sub("", raw)) if "<" in raw else ""
-            leaks += [(name, forms[0]) for forms in wanted if any(form in raw for form in forms) or forms[0] in seen]
+            found = raw_forms.within(raw) | seen_forms.within(seen)
+            leaks += [(name, text) for text in plain if text in found]
     return leaks
+
+
+class _Forms:
+    """Texts to look for, by their first letters: one pass over a file looks for all of them at once."""
+
+    def __init__(self, texts: Mapping[str, str]) -> None:
+        self._length = min(map(len, texts), default=1)
+        self._by_start: dict[str, list[tuple[str, str]]] = {}
+        for form, text in texts.items():
+            self._by_start.setdefault(form[: self._length], []).append((form, text))
+
+    def within(self, content: str) -> set[str]:
+        starts, length, found = self._by_start, self._length, set()
+        for place in range(len(content) - length + 1):
+            start = content[place : place + length]
+            if start in starts:
+                found |= {text for form, text in starts[start] if content.startswith(form, place)}
+        return found
 
 
 def _files(name: str, content: bytes) -> Iterator[tuple[str, bytes]]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 from nbformat.notebooknode import NotebookNode
 from nbgrader import preprocessors
 from nbgrader.preprocessors import NbGraderPreprocessor
-from traitlets import Dict
+from traitlets import Unicode
 from traitlets.config import Config
 
 from lantern_grading import variants
@@ -65,13 +66,17 @@ class HideHiddenTests(NbGraderPreprocessor):
 
 
 class GiveParameters(NbGraderPreprocessor):
-    """Put a student's recorded parameters into a submission, whatever it says about them itself."""
+    """Put a student's recorded parameters into a submission, for nbgrader's own ``autograde``.
 
-    values = Dict(help="What the student was given, by parameter.").tag(config=True)
+    Whatever the submission says about them itself is thrown away.
+    """
+
+    course = Unicode(str(variants.COURSE), help="The class's folder.").tag(config=True)
 
     def preprocess(self, nb: NotebookNode, resources: Any) -> tuple[NotebookNode, Any]:
         """Replace the cell with the parameters by one made from the record."""
-        nb = variants.inject(nb, dict(self.values))
+        about = resources["nbgrader"]
+        nb = variants.inject(nb, variants.recorded(about["assignment"], about["student"], Path(self.course)))
         for cell in nb.cells:
             if variants.INJECTED in cell.metadata.get("tags", []):
                 # The gradebook knows the cells that all students share, and trips over others.

@@ -22,11 +22,12 @@ _SUBMITTED = api.SubmittedNotebook.__table__
 _PARTS = (api.Grade.__table__, api.Comment.__table__)
 
 
-def _folders(classroom: Classroom, student: str) -> list[Path]:
-    """List the folders that hold only this student's files."""
+def _places(classroom: Classroom, student: str) -> list[Path]:
+    """List the folders and files that hold only what is this student's."""
     tops = [classroom.folder / name for name in ("submitted", "autograded", "feedback")]
     tops += sorted(path for path in (classroom.folder / "archive").glob("*") if path.is_dir())
-    return [top / student for top in tops if (top / student).is_dir()]
+    records = [path / f"{student}.json" for path in sorted((classroom.folder / "variants").glob("*"))]
+    return [top / student for top in tops if (top / student).is_dir()] + [path for path in records if path.is_file()]
 
 
 def _rows(connection: Connection, student: str) -> dict[str, list[dict[str, Any]]]:
@@ -73,14 +74,14 @@ def export(classroom: Classroom, student: str, out: Path) -> Path:
         raise ValueError(f"out must end in .zip, got {out.name!r}.")
     with Database(classroom.db_url) as database, database.reading() as connection:
         rows = _rows(connection, student)
-    folders = _folders(classroom, student)
-    if not folders and not any(rows.values()):
+    places = _places(classroom, student)
+    if not places and not any(rows.values()):
         raise ValueError(f"student must be in the class, got {student!r}.")
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("gradebook.json", json.dumps(rows, indent=1, default=_text))
-        for folder in folders:
-            for path in sorted(folder.rglob("*")):
+        for place in places:
+            for path in sorted(place.rglob("*")) if place.is_dir() else [place]:
                 if path.is_file() and not path.is_symlink():
                     archive.write(path, path.relative_to(classroom.folder).as_posix())
     replace_file(out, content.getvalue())
@@ -113,7 +114,7 @@ def erase(classroom: Classroom, student: str) -> int:
     Returns
     -------
     int
-        How many rows and folders are gone [count].
+        How many rows, folders and files are gone [count].
 
     Raises
     ------
@@ -124,8 +125,8 @@ def erase(classroom: Classroom, student: str) -> int:
     with classroom.lock(), Database(classroom.db_url) as database:
         with database.reading() as connection:
             rows = _rows(connection, student)
-        folders = _folders(classroom, student)
-        if not folders and not any(rows.values()):
+        places = _places(classroom, student)
+        if not places and not any(rows.values()):
             raise ValueError(f"student must be in the class, got {student!r}.")
 
         def change(connection: Connection) -> None:
@@ -140,8 +141,8 @@ def erase(classroom: Classroom, student: str) -> int:
                 connection.execute(delete(table).where(table.c.student == student))
 
         # Files first: if this stops in between, the rows still say that there is something to erase.
-        for folder in folders:
-            shutil.rmtree(folder)
+        for place in places:
+            shutil.rmtree(place) if place.is_dir() else place.unlink()
         for report in (classroom.folder / "reports").glob("*"):
             if report.is_file() and student.encode() in report.read_bytes():
                 report.unlink()
@@ -152,4 +153,4 @@ def erase(classroom: Classroom, student: str) -> int:
                 raw.cursor().execute("VACUUM")
             finally:
                 raw.close()
-    return sum(map(len, rows.values())) + len(folders)
+    return sum(map(len, rows.values())) + len(places)

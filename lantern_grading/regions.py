@@ -11,7 +11,10 @@ SOLUTION = "SOLUTION"
 
 #: Shorter lines (`else:`, `)`) say nothing about where they come from.
 _TELLING = 16
-_SAYS_NOTHING = re.compile(r'(?:import|from) |"\w+": [\[{(]$|(?:raise |return )?[\w.]+\($')
+_SAYS_NOTHING = re.compile(
+    r"""(?:import|from)\ | "\w+":\ (?:[\[{(]|\d+,)$ | (?:raise\ |return\ )?[\w.]+\($ | \w+=(?:True|False|None),$""",
+    re.VERBOSE,
+)
 
 
 def split(source: str, region: str) -> tuple[list[str], list[str]]:
@@ -69,7 +72,7 @@ def secret_lines(cells: Iterable[Any], region: str) -> set[str]:
     """Collect the telling lines of all regions that stand nowhere else in the notebook.
 
     An import tells nothing, and any module may hold the same one. Nor does a line that only opens a
-    call, or a list under a key: an index of words can hold it by chance.
+    call, or a list under a key, or switches one option: an index of words can hold it by chance.
 
     Parameters
     ----------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import Connection, select
@@ -31,7 +31,9 @@ class Move:
         return 0.0 if self.after is None else self.after - self.before
 
 
-def moves(connection: Connection, assignment: str, exam_hash: str) -> list[Move]:
+def moves(
+    connection: Connection, assignment: str, exam_hash: str, own: Callable[[str], str] | None = None
+) -> list[Move]:
     """Compare the newest attempts with the last ones at the same file under another exam.
 
     It is read from the record, so that a run that was stopped and continued reports everybody.
@@ -44,6 +46,8 @@ def moves(connection: Connection, assignment: str, exam_hash: str) -> list[Move]
         The assignment [text].
     exam_hash : str
         The exam as it is now [text].
+    own : callable, optional
+        Gives the exam of one student, where not all have the same.
 
     Returns
     -------
@@ -55,12 +59,13 @@ def moves(connection: Connection, assignment: str, exam_hash: str) -> list[Move]
     found = []
     for student in sorted(set(connection.execute(wanted).scalars())):
         attempt = now[student]
-        if attempt.exam_hash != exam_hash:
+        current = own(student) if own else exam_hash
+        if attempt.exam_hash != current:
             continue
         old = [
             each
             for each in ledger.history(connection, assignment, student)
-            if each.scored and each.content_hash == attempt.content_hash and each.exam_hash != exam_hash
+            if each.scored and each.content_hash == attempt.content_hash and each.exam_hash != current
         ]
         if old:
             found.append(_move(old[-1], attempt))

@@ -15,7 +15,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from lantern_grading import gradebook, ledger, receipts
+from lantern_grading import gradebook, ledger, receipts, variants
 from lantern_grading.assess import Assessed, Grader, Job
 from lantern_grading.autograded import autograded
 from lantern_grading.classroom import Classroom, replace_file, utc
@@ -113,7 +113,7 @@ def grade(
         jobs = _jobs(classroom, template, names, before, force, report)
         with _bar(len(names), progress) as bar:
             for result in results(jobs, template, grader, executor=executor, count=count):
-                _publish(classroom, database, template, result, before.get(result.student))
+                _publish(classroom, database, template.given_to(*result.given), result, before.get(result.student))
                 report.graded_now += 1
                 if bar is not None:
                     bar.update(1)
@@ -138,10 +138,52 @@ def _jobs(
             handed_in = read_folder(classroom.submitted(name, template.assignment))
         except OSError as error:
             handed_in = HandedIn((), "", (f"The folder cannot be read: {error.strerror}.",))
-        if not force and _settled(classroom, template, handed_in, before.get(name)):
+        trouble, own = "", ("", "")
+        try:
+            own = own_cell(classroom, template, name)
+        except ValueError as error:
+            trouble = str(error)
+        mine = template.given_to(*own)
+        if not force and _settled(classroom, mine, handed_in, before.get(name)):
             report.skipped += 1
             continue
-        yield Job(name, handed_in)
+        yield Job(name, handed_in, own, trouble)
+
+
+def own_cell(classroom: Classroom, template: Template, student: str) -> tuple[str, str]:
+    """Return the cell with what a student was given: its name, and its source or nothing.
+
+    Parameters
+    ----------
+    classroom : Classroom
+        The class, which keeps what was given.
+    template : Template
+        The release.
+    student : str
+        The id [text].
+
+    Returns
+    -------
+    (str, str)
+        Name and source [text].
+
+    Raises
+    ------
+    ValueError
+        If the record cannot be read: better no grade than one with other parameters.
+    """
+    values = variants.recorded(template.assignment, student, classroom.folder)
+    if values and not template.parameters:
+        raise ValueError(f"{template.assignment} has no cell tagged 'parameters', and {student} was given some.")
+    return variants.own_cell(template.parameters, values)
+
+
+def exam_hash(classroom: Classroom, template: Template, student: str) -> str:
+    """Return the hash of the exam that a student has; where the record cannot be read, that of the release."""
+    try:
+        return template.given_to(*own_cell(classroom, template, student)).exam_hash
+    except ValueError:
+        return template.exam_hash
 
 
 def _settled(classroom: Classroom, template: Template, handed_in: HandedIn, before: Attempt | None) -> bool:

@@ -19,7 +19,7 @@ _ready: dict[str, Any] = {}
 
 @dataclass(frozen=True)
 class SandboxGrader:
-    """Grades papers of one exam in a sandbox of one kind.
+    """Grades papers of one exam in a sandbox of one kind; a student's own parameters come with the paper.
 
     Parameters
     ----------
@@ -52,16 +52,15 @@ class SandboxGrader:
     def _choose(self) -> Backend:
         return choose(self.backend, image=self.image, engine=self.engine)
 
-    def __call__(self, student: str, paper: Paper) -> Outcome:
+    def __call__(self, student: str, paper: Paper, given: tuple[str, str] = ("", "")) -> Outcome:
         """Grade one paper."""
         if _ready.get("for") != self:
             close()
             backend = self._choose()
             _ready.update({"for": self, "backend": backend, "pool": Pool(self.exam, backend, self.limits)})
             Finalize(None, close, exitpriority=10)  # at the end of a worker too, where atexit is not heard
-        return grade_one(
-            self.exam, paper, backend=_ready["backend"], limits=self.limits, pool=_ready["pool"]
-        )  # fmt: skip
+        exam = self.exam.given_to(*given)  # loads the same modules, so that the sandboxes that wait serve it too
+        return grade_one(exam, paper, backend=_ready["backend"], limits=self.limits, pool=_ready["pool"])
 
 
 def close() -> None:

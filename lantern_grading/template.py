@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -50,6 +50,31 @@ class Template:
     def of(self, *roles: Role) -> tuple[TemplateCell, ...]:
         """Return the cells with one of these roles, in order."""
         return tuple(cell for cell in self.cells if cell.role in roles)
+
+    @property
+    def parameters(self) -> str:
+        """Name of the cell whose values may differ from student to student; empty without one."""
+        return next((cell.cell_id for cell in self.cells if cell.drawn), "")
+
+    def given_to(self, cell_id: str, source: str) -> Template:
+        """Return the release of a student who has other parameters, under a hash of its own.
+
+        Parameters
+        ----------
+        cell_id, source : str
+            The cell, as :func:`lantern_grading.variants.own_cell` makes it; with an empty source all stays [text].
+
+        Returns
+        -------
+        Template
+            With one read-only cell more, of which the gradebook is told nothing: it belongs to one student.
+        """
+        if not source:
+            return self
+        place = next(place for place, cell in enumerate(self.cells) if cell.drawn)
+        own = TemplateCell(cell_id, "code", Role.GIVEN, source, drawn=True)
+        digest = hashlib.sha256(f"{self.exam_hash}\0{cell_id}\0{source}".encode()).hexdigest()
+        return replace(self, cells=(*self.cells[: place + 1], own, *self.cells[place + 1 :]), exam_hash=digest)
 
 
 def _prepared(notebook: NotebookNode, assignment: str, steps: list[Any]) -> NotebookNode:

@@ -22,6 +22,8 @@ def secret(*lines, public="x = 1"):
         "a_long_function_name(",
         "raise ValueError(",
         "return one_of_the_names(",
+        "tied_embeddings=True,",
+        '"num_attention_heads": 4,',
         "expected = 12345",  # 16 characters are told ...
     ],
 )
@@ -40,6 +42,8 @@ def test_lines_that_say_nothing_are_no_secrets(line):
         '"the_key_of_a_list": [1, 2, 3],',
         "total = sum_of_parts(",  # opens a call, and says what for
         "frombuffer(secret_bytes_here)",
+        "arrival_seconds=0.25,",
+        '"num_attention_heads": heads + 1,',
     ],
 )
 def test_lines_that_say_something_are_secrets(line):

@@ -1,16 +1,28 @@
 """A student's own parameters: drawn once, kept, and put into the exam whatever the submission says."""
 
+import copy
 import itertools
 import json
 import random
+import zipfile
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import nbformat
 import pytest
 
-from lantern_grading import mutants, reach, variants
+from lantern_grading import exam as exams
+from lantern_grading import ledger, marks, mutants, privacy, reach, regrade, run, variants
 from lantern_grading.__main__ import main
-from lantern_grading.course import Course
+from lantern_grading.checker.program import modules
+from lantern_grading.classroom import Classroom
+from lantern_grading.database import Database
+from lantern_grading.ledger import Attempt
+from lantern_grading.outcome import State, TestResult, Trust
+from lantern_grading.preprocessors import GiveParameters
+from lantern_grading.sandboxed import SandboxGrader, close
+from lantern_grading.template import Role, load
 
 ROOT = Path(__file__).resolve().parents[1]
 WEEKS = variants.weeks()
@@ -135,50 +147,177 @@ def test_papermill_itself_replaces_the_cell(tmp_path):
     assert [c.source for c in variants.inject(again, {}).cells] == [c.source for c in mutants.solution("week2").cells]
 
 
+@EVERY_WEEK
+def test_the_graders_exam_is_the_notebook_with_the_record(week, tmp_path):
+    """Two ways to one exam: the grader puts a cell into what it has read, the other reads a notebook that has it."""
+    values = variants.give(week, "ada", tmp_path)
+    exam, template = exams.read(week), load(week)
+    own = variants.own_cell(template.parameters, values)
+    made = exam.given_to(*own)
+    written = exams.of(week, variants.exam_source(week, "ada", course=tmp_path), ROOT / "solutions" / week)
+    assert made == written
+    assert made != exam
+    assert modules(made) == modules(exam)  # so that sandboxes that wait serve every student
+    # The release of that student, and a hash that tells the draw.
+    mine = template.given_to(*own)
+    assert [c.cell_id for c in mine.cells] == [c.cell_id for c in made.cells]
+    other = variants.own_cell(template.parameters, {**values, "seed": -1})
+    assert len({template.exam_hash, mine.exam_hash, template.given_to(*other).exam_hash}) == 3
+    assert exam.given_to(own[0], "") == exam
+    assert template.given_to(own[0], "") == template
+
+
+def hand_in(course, student, week, notebook):
+    path = course / "submitted" / student / week / f"{week}.ipynb"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    nbformat.write(notebook, path)
+
+
+def answered(notebook, week):
+    """Fill an instance with the reference answers."""
+    answers = {cell.cell_id: cell.answer for cell in exams.read(week).answers}
+    for cell in notebook.cells:
+        cell.source = answers.get(cell.id, cell.source)
+    return notebook
+
+
+def marks_of(course, week, source=ROOT / "solutions"):
+    """Grade what is new in the real sandbox; return the scores, and what the run said."""
+    classroom, template = Classroom.open(course), load(week, source)
+    try:
+        report = run.grade(classroom, template, SandboxGrader.of(week, source))
+    finally:
+        close()
+    with Database(classroom.db_url) as database:
+        return {mark.student: mark.score for mark in marks.read(classroom, database, template)}, report
+
+
 @pytest.mark.grading
-def test_a_submission_is_graded_with_what_its_student_was_given(tmp_path):
-    """In nbgrader: a test of the exam that reads the parameters sees the record, not the submission's edits."""
-    source = tmp_path / "instructor" / "week5"
-    source.mkdir(parents=True)
-    values = variants.give("week5", "ada", tmp_path)
-    probe = f"assert num_ranks == {values['num_ranks']}, num_ranks\nassert context_len == {values['context_len']}"
+def test_one_student_has_a_variant_and_another_the_lab_and_both_get_full_marks(tmp_path):
+    course = tmp_path / "class"
+    instance = variants.write("week2", "ada", tmp_path / "out", course=course) / "week2.ipynb"
+    hand_in(course, "ada", "week2", answered(nbformat.read(instance, 4), "week2"))
+    hand_in(course, "bob", "week2", answered(mutants.released("week2"), "week2"))
+    full = exams.read("week2").max_score
+    scores, report = marks_of(course, "week2")
+    assert scores == {"ada": full, "bob": full}
+    assert report.clean
+    # What is shown of ada's has what was given to ada; an unmodified nbgrader knows nothing of that cell.
+    shown = {
+        student: nbformat.read(course / "autograded" / student / "week2" / "week2.ipynb", 4)
+        for student in ("ada", "bob")
+    }
+    own = [cell for cell in shown["ada"].cells if cell.id == "w2-given"]
+    assert [cell.source for cell in own] == [variants.own_cell("w2-", variants.recorded("week2", "ada", course))[1]]
+    assert [cell.metadata for cell in own] == [{}]
+    assert not [cell for cell in shown["bob"].cells if cell.id == "w2-given"]
+    # The draw is part of the exam: nobody is graded again without need, and ada is when the record changes.
+    assert marks_of(course, "week2")[1].graded_now == 0
+    record = course / "variants" / "week2" / "ada.json"
+    values = json.loads(record.read_text())
+    offered = variants.choices("week2")["num_slots"]
+    record.write_text(json.dumps({**values, "num_slots": next(v for v in offered if v != values["num_slots"])}))
+    scores, report = marks_of(course, "week2")
+    assert (scores, report.graded_now) == ({"ada": full, "bob": full}, 1)
+    # A record that cannot be read: no grade by other parameters, and the old score is kept and labelled.
+    record.write_text("{")
+    scores, report = marks_of(course, "week2")
+    assert [(student, state) for student, state, _ in report.troubles] == [("ada", "needs a person")]
+    assert "must hold what ada was given" in report.table()
+    assert scores == {"ada": full, "bob": full}
+
+
+def probing_exam(folder, values):
+    """Write an exam with two tests that only look at the parameters; return the folder of all sources."""
+    folder.mkdir(parents=True)
+    probe = f"assert (num_ranks, context_len) == {(values['num_ranks'], values['context_len'])}"
     tests = {"w5-t1-visible": probe, "w5-t1-hidden": f"### BEGIN HIDDEN TESTS\n{probe}\n### END HIDDEN TESTS"}
     exam = mutants.solution("week5")
+    exam.cells = [cell for cell in exam.cells if not reach.is_test(cell) or cell.id in tests]
     for cell in exam.cells:
-        cell.source = tests.get(cell.id, "pass" if reach.is_test(cell) else cell.source)
-    nbformat.write(exam, source / "week5.ipynb")
-    course = Course(tmp_path, tmp_path / "instructor")
-    labs = course.generate("week5").parent
+        cell.source = tests.get(cell.id, cell.source)
+    nbformat.write(exam, folder / "week5.ipynb")
+    return folder.parent
 
-    def hand_in(student, notebook):
-        (tmp_path / "submitted" / student / "week5").mkdir(parents=True)
-        nbformat.write(notebook, tmp_path / "submitted" / student / "week5" / "week5.ipynb")
-        course.autograde("week5", student)
-        done = nbformat.read(tmp_path / "autograded" / student / "week5" / "week5.ipynb", as_version=4)
-        assert sum(cell.id.endswith("-given") for cell in done.cells) == (student != "eve")
-        return [
-            output.get("ename")
-            for cell in done.cells
-            if cell.id in tests
-            for output in cell.outputs
-            if output.output_type == "error"
-        ]
 
-    instance = nbformat.read(variants.write("week5", "ada", tmp_path, course=tmp_path, labs=labs) / "week5.ipynb", 4)
-    assert hand_in("ada", instance) == []
-    # The same student with the drawn values changed by hand, and with the cell thrown away.
-    for cell in instance.cells:
-        if cell.id == "w5-given":
-            cell.source = "num_ranks = 3\ncontext_len = 1"
-    (tmp_path / "submitted" / "ada").rename(tmp_path / "earlier")
-    assert hand_in("ada", instance) == []
-    (tmp_path / "submitted" / "ada").rename(tmp_path / "earlier too")
-    instance.cells = [cell for cell in instance.cells if cell.id != "w5-given"]
-    assert hand_in("ada", instance) == []
-    # The control: somebody without a draw brings ada's cell along and is graded with the lab's own values.
-    given = {"num_ranks": values["num_ranks"], "context_len": values["context_len"]}
-    assert given != {"num_ranks": 4, "context_len": 2000}
-    assert hand_in("eve", variants.inject(instance, given)) == ["AssertionError", "AssertionError"]
+@pytest.mark.grading
+def test_the_record_decides_and_not_the_submission(tmp_path):
+    course = tmp_path / "class"
+    # A draw that differs from the lab's own values in both that are looked at, for four students.
+    offered = variants.choices("week5")
+    own = {"num_ranks": 4, "context_len": 2000}
+    values = {name: next(v for v in options if v != own.get(name)) for name, options in offered.items()}
+    (course / "variants" / "week5").mkdir(parents=True)
+    source = probing_exam(tmp_path / "instructor" / "week5", values)
+    instance = variants.inject(mutants.released("week5"), values)
+    changed, thrown_away, wrong_place = (copy.deepcopy(instance) for _ in range(3))
+    lies = "num_ranks = 3\ncontext_len = 1"
+    for cell in changed.cells:
+        cell.source = lies if cell.id == "w5-given" else cell.source
+    thrown_away.cells = [cell for cell in thrown_away.cells if cell.id != "w5-given"]
+    moved = next(cell for cell in wrong_place.cells if cell.id == "w5-given")
+    wrong_place.cells.remove(moved)
+    wrong_place.cells.append(moved)
+    full = exams.read("week5", source).max_score
+    for number, handed_in in enumerate((instance, changed, thrown_away, wrong_place)):
+        (course / "variants" / "week5" / f"ada{number}.json").write_text(json.dumps(values))
+        hand_in(course, f"ada{number}", "week5", handed_in)
+    # The control: somebody without a draw brings the cell along and is graded with the lab's own values.
+    hand_in(course, "eve", "week5", instance)
+    full = exams.read("week5", source).max_score
+    assert marks_of(course, "week5", source)[0] == {**{f"ada{number}": full for number in range(4)}, "eve": 0}
+
+
+def test_nbgraders_own_autograde_reads_the_record_too(tmp_path):
+    from traitlets.config import Config
+
+    values = variants.give("week5", "ada", tmp_path)
+    step = GiveParameters(config=Config({"GiveParameters": {"course": str(tmp_path)}}))
+    lies = variants.inject(mutants.released("week5"), {"num_ranks": 3})
+    for student, expected in (("ada", [variants.own_cell("w5-", values)[1]]), ("eve", [])):
+        made, _ = step.preprocess(lies, {"nbgrader": {"assignment": "week5", "student": student}})
+        own = [cell for cell in made.cells if cell.id == "w5-given"]
+        assert [cell.source for cell in own] == expected
+        assert not any("nbgrader" in cell.metadata for cell in own)
+
+
+def test_a_students_draws_are_exported_and_erased(tmp_path):
+    for student in ("quentin", "bob"):
+        variants.give("week5", student, tmp_path)
+    classroom = Classroom.open(tmp_path)
+    with zipfile.ZipFile(privacy.export(classroom, "quentin", tmp_path / "out" / "one.zip")) as archive:
+        assert json.loads(archive.read("variants/week5/quentin.json")) == variants.recorded(
+            "week5", "quentin", tmp_path
+        )
+        assert "bob" not in " ".join(archive.namelist())
+    assert privacy.erase(classroom, "quentin") == 1
+    assert variants.given("week5", tmp_path).keys() == {"bob"}
+
+
+def test_who_moved_is_asked_of_each_students_own_exam(tmp_path):
+    template = load("week5")
+    variants.give("week5", "ada", tmp_path)
+    classroom = Classroom.open(tmp_path)
+    mine = run.exam_hash(classroom, template, "ada")
+    assert mine != template.exam_hash == run.exam_hash(classroom, template, "bob")
+    tests = tuple(TestResult(c.cell_id, 0.0, c.points, Trust.ISOLATED, False) for c in template.of(Role.TEST))
+    better = (replace(tests[0], score=1.0), *tests[1:])
+
+    def attempt(student, exam, tests):
+        return Attempt("week5", student, "content", exam, State.GRADED, tests)
+
+    with Database(classroom.db_url) as database:
+
+        def record(connection):
+            for student, now in (("ada", mine), ("bob", template.exam_hash)):
+                ledger.write(connection, attempt(student, "an older exam", tests), "new")
+                ledger.write(connection, attempt(student, now, better), "new")
+
+        database.write(record)
+        with database.reading() as connection:
+            asked = partial(run.exam_hash, classroom, template)
+            found = regrade.moves(connection, "week5", template.exam_hash, asked)
+    assert [(move.student, move.change) for move in found] == [("ada", 1.0), ("bob", 1.0)]
 
 
 def test_the_command_writes_and_lists(tmp_path, capsys):
@@ -206,7 +345,7 @@ def test_the_command_writes_and_lists(tmp_path, capsys):
     ],
 )
 def test_wrong_arguments_are_refused_in_a_line(arguments, words, tmp_path, capsys):
-    assert main(["variant", *arguments, "--course", str(tmp_path), "--out", str(tmp_path)]) == 1
+    assert main(["variant", *arguments, "--course", str(tmp_path), "--out", str(tmp_path)]) == 2
     told = capsys.readouterr().err
     assert words in told
     assert len(told.splitlines()) == 1

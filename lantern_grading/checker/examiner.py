@@ -137,8 +137,8 @@ class _Examiner:
         sys.modules["__main__"], self.base = main, main.__dict__
         for cell in self.sitting.exam.given:
             exec(compile(cell.source, f"<{cell.cell_id}>", "exec", dont_inherit=True), self.base)
-        self.library = _library(self.base)
-        self.classes = dict(self.library)
+        self.shared_classes = _library(self.base)
+        self.classes = dict(self.shared_classes)
         for value in list(self.base.values()):
             if isinstance(value, type) and value.__module__ == "__main__":
                 self.classes[f"__main__:{value.__qualname__}"] = value
@@ -155,7 +155,7 @@ class _Examiner:
         order = {
             "files": list(dict([*sitting.exam.files, *sitting.files]).items()),
             "steps": steps,
-            "library": sorted(self.library),
+            "library": sorted(self.shared_classes),
             "cell_seconds": sitting.cell_seconds,
         }
         link.send(("begin", order), time.monotonic() + 30.0)

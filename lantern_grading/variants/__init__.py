@@ -21,6 +21,7 @@ from typing import Any
 import nbformat
 from nbformat.notebooknode import NotebookNode
 
+from lantern_grading.classroom import student_id
 from lantern_grading.paths import LABS, ROOT, SOLUTIONS
 
 #: Where draws are kept if no class is named: the folder of ``nbgrader_config.py``.
@@ -83,21 +84,13 @@ def draw(week: str, student: str, seed: str) -> dict[str, Any]:
     >>> draw("week3", "ada", "a seed") == draw("week3", "ada", "a seed")
     True
     """
-    _require_student(student)
+    student_id(student)
     drawn = {}
     for name, values in choices(week).items():
         text = "\0".join(["lantern-variant", week, student, name])
         digest = hmac.new(seed.encode(), text.encode(), hashlib.sha256).digest()
         drawn[name] = values[int.from_bytes(digest, "big") % len(values)]
     return drawn
-
-
-def _require_student(student: str) -> None:
-    bad = not student or student != student.strip() or len(student.encode()) > 100 or student.startswith(".")
-    if bad or "/" in student or "\\" in student or not student.isprintable():
-        raise ValueError(
-            f"student must be a name of 1 to 100 bytes without slashes or a dot in front, got {student!r}."
-        )
 
 
 def _record(week: str, student: str, course: Path) -> Path:
@@ -124,7 +117,7 @@ def recorded(week: str, student: str, course: Path = COURSE) -> dict[str, Any]:
     ValueError
         If the record cannot be read: better no grade than one with other parameters.
     """
-    _require_student(student)
+    student_id(student)
     path = _record(week, student, course)
     if not path.exists():
         return {}
@@ -201,19 +194,45 @@ def inject(notebook: NotebookNode, values: dict[str, Any]) -> NotebookNode:
     if not values:
         return notebook
     from nbgrader.utils import compute_checksum
-    from papermill.translators import translate_parameters
 
     tagged = (i for i, cell in enumerate(notebook.cells) if "parameters" in cell.metadata.get("tags", []))
     place = next(tagged)
-    name = f"{notebook.cells[place].id.split('-')[0]}-given"
-    source = translate_parameters("python3", "python", values, "What you were given instead.")
-    cell = nbformat.v4.new_code_cell(source.rstrip("\n"), id=name)
+    name, source = own_cell(notebook.cells[place].id, values)
+    cell = nbformat.v4.new_code_cell(source, id=name)
     about = {"grade": False, "grade_id": name, "locked": True, "schema_version": 3, "solution": False, "task": False}
     cell.metadata.update(tags=[INJECTED], editable=False, deletable=False, nbgrader=about)
     about["checksum"] = compute_checksum(cell)
     cell.metadata["nbgrader"] = about
     notebook.cells.insert(place + 1, cell)
     return notebook
+
+
+def own_cell(parameters: str, values: dict[str, Any]) -> tuple[str, str]:
+    """Write the cell with a student's own parameters.
+
+    Parameters
+    ----------
+    parameters : str
+        The name of the lab's cell with its own parameters, for example ``"w3-parameters"`` [text].
+    values : dict of str to value
+        The student's.
+
+    Returns
+    -------
+    (str, str)
+        Name and source of the cell [text]; without values an empty source.
+
+    Examples
+    --------
+    >>> own_cell("w3-parameters", {"tp_size": 8})
+    ('w3-given', '# What you were given instead.\\ntp_size = 8')
+    """
+    name = f"{parameters.split('-')[0]}-given"
+    if not values:
+        return name, ""
+    from papermill.translators import translate_parameters
+
+    return name, translate_parameters("python3", "python", values, "What you were given instead.").rstrip("\n")
 
 
 def without_injected(notebook: NotebookNode) -> NotebookNode:

@@ -183,8 +183,8 @@ def knee(change: Change, tolerance: float = TOLERANCE, minutes: float = MINUTES)
     if not kept(low):
         return 0.0
     while high - low > limit:
-        middle = (low + high) / 2
-        low, high = (middle, high) if kept(middle) else (low, middle)
+        halfway = (low + high) / 2
+        low, high = (halfway, high) if kept(halfway) else (low, halfway)
     return low
 
 
