@@ -19,7 +19,7 @@ from lantern_lib.hf_config import _MUST_BE_OFF, MAX_CHARACTERS
 from lantern_lib.hf_quantization import stored_format
 from lantern_lib.measurements import Measurement
 from lantern_lib.memory_plan import MemoryPlan, plan_memory
-from lantern_lib.model_config import ModelConfig
+from lantern_lib.model_config import LANTERN_70B, ModelConfig
 from lantern_lib.models import public_models
 from lantern_lib.step import StepCost, decode_step
 from lantern_lib.units import require_int, require_positive
@@ -290,7 +290,9 @@ def _models() -> dict[str, Any]:
     """List the shipped models as the files that they come from; the course's own has the shape of one of them."""
     found: dict[str, Any] = {}
     for name, entry in public_models().items():
-        kept = {"config": entry.config, "aliases": list(entry.aliases), "extra": list(entry.extra)}
+        shape = replace(entry.model, name=LANTERN_70B.name, source=LANTERN_70B.source)
+        aliases = [*entry.aliases, *([LANTERN_70B.name] if shape == LANTERN_70B else [])]
+        kept = {"config": entry.config, "aliases": aliases, "extra": list(entry.extra)}
         found[name] = kept | {"mtp": list(entry.mtp) if entry.mtp else None, "origin": entry.origin}
     return found
 

@@ -1070,7 +1070,10 @@
     };
   }
 
-  const api = { SizingError, answer, attentionLayers, fromConfig, parameters, readConfig, shipped, stored };
+  const api = {
+    SizingError, answer, attentionLayers, blockNumbers, cachedNumbers, componentBytes, fromConfig, parameters, readConfig, shipped,
+    stored, weightBytesPerGpu, Real,
+  };
   if (typeof module === "object" && module.exports) module.exports = api;
   else root.lanternSizing = api;
 })(typeof globalThis === "object" ? globalThis : this);
