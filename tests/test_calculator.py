@@ -18,6 +18,7 @@ from lantern_book.look import Reader, Visit
 from playwright.sync_api import expect
 
 from lantern_lib.calculator import CARDS, ENGINES, Question, answer, tables
+from lantern_lib.figures.calculator_panel import panel
 from lantern_lib.hf_config import from_hf_config, read_config
 from lantern_lib.hf_families import FAMILIES
 from lantern_lib.model_config import LANTERN_70B
@@ -270,6 +271,8 @@ def test_a_reader_chooses_a_model_and_reads_the_library_s_answer(reader: Reader)
         first = answer(Question(LANTERN_70B, "H100 SXM", 4, batch_size=32))
         assert page.value("conversations") == "{:,} ({:,} to {:,})".format(*first.conversations)
         assert page.value("step_seconds") == format_quantity(first.step.total_seconds, "ms", 1)
+        bar = page.page.locator(".lt-membar").get_attribute("aria-label")
+        assert bar == panel({}, first).description, "the script draws what the library draws"
         page.choose(
             model="DeepSeek-V3", card="H200 SXM", tp="8", kv="8", engine="SGLang 0.0", context="65536", batch="5"
         )
