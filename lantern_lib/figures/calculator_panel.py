@@ -50,8 +50,9 @@ class Panel:
             for _, role, size in self._sizes()
         )
         key = "".join(
-            f'<li><span class="lt-membar__swatch lt-membar__{role}"></span>{label} {shown}</li>'
-            for label, role, shown in ((name, role, format_quantity(size, "GB", 2)) for name, role, size in self._sizes())
+            f'<li><span class="lt-membar__swatch lt-membar__{role}"></span>{label}'
+            f" {format_quantity(size, 'GB', 2)}</li>"
+            for label, role, size in self._sizes()
         )
         data = json.dumps(self.tables, separators=(",", ":")).replace("<", "\\u003c")
         return (
