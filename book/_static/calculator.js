@@ -27,14 +27,14 @@
   }
 
   const digits = (value, decimals = 0) =>
-    value.toLocaleString("en-US", { minimumFractionDigits: decimals, maximumFractionDigits: decimals });
+    value.toLocaleString("en-US", { minimumFractionDigits: decimals, maximumFractionDigits: decimals }).replace("-", "−");
 
   function bytes(value) {
     const [base, ending] = state.unit === "GiB" ? [1024, "iB"] : [1000, "B"];
     const size = Math.abs(value);
     if (size === 0) return `0 G${ending}`;
     for (const [power, letter] of [[3, "G"], [2, "M"], [1, "K"]]) {
-      if (size >= 0.1 * base ** power || letter === "K") return `${digits(value / base ** power, 2)} ${letter}${ending}`;
+      if (size >= (letter === "G" ? 0.1 : 1) * base ** power || letter === "K") return `${digits(value / base ** power, 2)} ${letter}${ending}`;
     }
     return "";
   }
@@ -67,7 +67,7 @@
     ["config", "Text of the config.json"],
     ["card", "Card", Object.keys(tables.cards).map((name) => [name, name])],
     ["tp", "GPUs that share the model", { min: 1, max: tables.limits.tp_size, step: 1 }],
-    ["weights", "Weights", [["file", "as the file stores them"], ["16", "16 bits"], ["8", "8 bits"], ["4", "4 bits, groups of 128"]]],
+    ["weights", "Weights", [["file", "as in the file"], ["16", "16 bits"], ["8", "8 bits"], ["4", "4 bits, groups of 128"]]],
     ["kv", "Cache", [["16", "16 bits"], ["8", "8 bits"]]],
     ["engine", "Engine", Object.keys(tables.engines).map((key) => [key, engineName(key)])],
     ["fraction", "Its memory fraction", { min: 0.01, max: 1, step: 0.01 }],
@@ -392,12 +392,13 @@
     }
   }
 
-  // Say what is wrong under the label that the reader sees, and mark the field.
+  // Say what is wrong beside the field, by the name that the reader sees, and mark it.
   function complain(message) {
     const field = FIELDS.find(([name]) => message.startsWith(`${LIBRARY[name] ?? name} must`));
     const control = controls[field ? field[0] : state.model === OWN ? "config" : "model"];
     control.setAttribute("aria-invalid", "true");
     control.setAttribute("aria-describedby", error.id);
+    control.parentElement.append(error);
     error.textContent = field ? message.replace(/^\w+/, `“${field[1]}”`) : message;
     result.hidden = true;
   }
