@@ -75,7 +75,8 @@ def from_hf_config(
     """
     if not isinstance(config, Mapping):
         raise ValueError(f"config must be a mapping of field names, got {type(config).__name__}.")
-    if config.get("text_config") is not None and config.get("model_type") in WRAPPED:
+    model_type = config.get("model_type")
+    if config.get("text_config") is not None and isinstance(model_type, str) and model_type in WRAPPED:
         return _wrapped(config, name, kv_bytes, pad_vocab_multiple, ignore)
     family = _family(config)
     _require_known(config, family.fields, ignore)

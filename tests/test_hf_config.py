@@ -63,6 +63,8 @@ def test_what_it_cannot_represent_is_refused_by_field(field: str, value: object)
 def test_an_unknown_family_is_refused(model_type: object) -> None:
     with pytest.raises(ValueError, match="^model_type must be one of llama, mistral, .*, got"):
         from_hf_config(LLAMA | {"model_type": model_type})
+    with pytest.raises(ValueError, match="^model_type must be one of"):
+        from_hf_config(LLAMA | {"model_type": model_type, "text_config": LLAMA})
 
 
 def test_a_vision_config_points_to_its_text_part() -> None:
