@@ -15,7 +15,7 @@ from lantern_lib.calibration import Spread, measured_spread, peak_replica
 from lantern_lib.capacity import SECONDS_PER_HOUR, dollars_per_million
 from lantern_lib.engine_rules import RULES, EngineRule, Range, device_memory, engine_rule, with_fraction
 from lantern_lib.hardware import Accelerator, Replica
-from lantern_lib.hf_config import _MUST_BE_OFF, MAX_CHARACTERS
+from lantern_lib.hf_config import MAX_CHARACTERS, MUST_BE_OFF
 from lantern_lib.hf_quantization import stored_format
 from lantern_lib.measurements import Measurement
 from lantern_lib.memory_plan import MemoryPlan, plan_memory
@@ -266,7 +266,7 @@ def tables(measurements: Iterable[Measurement] = ()) -> dict[str, Any]:
         "harmless": sorted(hf_families.HARMLESS),
         "read": sorted(hf_families.READ),
         "wrapper": sorted(hf_families.WRAPPER - {"audio_config"}),
-        "must_be_off": sorted(_MUST_BE_OFF),
+        "must_be_off": sorted(MUST_BE_OFF),
         "stored": {str(bits): kind for bits, kind in STORED.items()},
         "kv_bytes": {str(bits): size for bits, size in KV_BYTES.items()},
         "limits": {
