@@ -21,12 +21,13 @@ from lantern_grading.template import Role, Template, TemplateCell
 
 MAX_TEXT_CHARS = 20_000
 MAX_PICTURE_BYTES = 2_000_000
+MAX_PICTURE_PIXELS = 25_000_000  # a small file can claim to be a picture that fills a browser's memory
 MAX_OUTPUTS = 20
 
 _PNG = b"\x89PNG\r\n\x1a\n"
 #: What Markdown, HTML or MathJax would read as more than a letter.
 _ACTIVE = re.compile(r"[^\w ,.]|_", re.ASCII)
-_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\u202a-\u202e\u2066-\u2069]")
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
 def plain_text(text: str) -> str:
@@ -238,7 +239,21 @@ def _picture(text: Any) -> str:
         return ""
     if not content.startswith(_PNG) or len(content) > MAX_PICTURE_BYTES:
         return ""
+    width, height = int.from_bytes(content[16:20], "big"), int.from_bytes(content[20:24], "big")
+    if content[12:16] != b"IHDR" or not 0 < width * height <= MAX_PICTURE_PIXELS:
+        return ""
     return base64.b64encode(content).decode()
+
+
+def one_line(text: str) -> str:
+    """Write a text so that it can be printed as part of a line, whatever is in it.
+
+    Examples
+    --------
+    >>> one_line("a\\n  b: graded")
+    'a b: graded'
+    """
+    return clean(" ".join(text.split()))
 
 
 def escaped(text: object) -> str:

@@ -14,6 +14,7 @@ from dateutil import tz
 from sqlalchemy import Connection
 
 from lantern_grading import receipts, roster
+from lantern_grading.autograded import one_line
 from lantern_grading.classroom import Classroom, replace_file, student_id, utc
 from lantern_grading.database import Database, GradingStopped
 from lantern_grading.platforms import Incoming, from_folder, from_zip, matcher
@@ -38,9 +39,10 @@ class Collected:
         """Return the summary as text."""
         counted = {"new": self.new, "replaced by a newer file": self.replaced, "as before": self.unchanged}
         lines = [f"  {len(names):6,}  {text}" for text, names in counted.items()]
-        lines += [f"  {student}: not taken. {why}" for student, why in self.refused]
-        lines += [f"  {key}: nobody on the roster; kept in unmatched/." for key in self.unknown]
-        return "\n".join([*lines, *(f"  {note}" for note in self.notes)])
+        told = [f"{student}: not taken. {why}" for student, why in self.refused]
+        told += [f"{key}: nobody on the roster; kept in unmatched/." for key in self.unknown]
+        # Names of folders and files are other people's words.
+        return "\n".join([*lines, *(f"  {one_line(text)}" for text in [*told, *self.notes])])
 
     @property
     def clean(self) -> bool:

@@ -131,6 +131,14 @@ class Exam:
         """Names that the reference answers define: what tests may use of a student's."""
         return tuple(dict.fromkeys(name for cell in self.answers for name in _defined(cell.answer)))
 
+    @cached_property
+    def methods(self) -> dict[str, frozenset[str] | None]:
+        """Classes that the reference answers define, and the names in each; None for one with other parents.
+
+        Only such methods of a student's object are called: any other could be told the expected value and agree.
+        """
+        return {name: names for cell in self.answers for name, names in _classes(cell.answer)}
+
     def _of(self, role: Role) -> tuple[ExamCell, ...]:
         return tuple(cell for cell in self.cells if cell.role is role)
 
@@ -253,17 +261,33 @@ def _require_python(cell: ExamCell) -> None:
 
 def _defined(source: str) -> Iterable[str]:
     """Yield the names that a cell defines at its top level."""
-    try:
-        tree = ast.parse(source)
-    except SyntaxError:
-        return
-    for node in tree.body:
+    for node in _tree(source).body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             yield node.name
         elif isinstance(node, ast.Assign | ast.AnnAssign):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             for target in targets:
                 yield from (part.id for part in ast.walk(target) if isinstance(part, ast.Name))
+
+
+def _classes(source: str) -> Iterable[tuple[str, frozenset[str] | None]]:
+    """Yield the classes that a cell defines, with what they and their objects have."""
+    for node in ast.walk(_tree(source)):
+        if isinstance(node, ast.ClassDef):
+            parts = list(ast.walk(node))
+            names = {part.name for part in parts if isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef)}
+            names |= {part.id for part in parts if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}
+            names |= {
+                part.attr for part in parts if isinstance(part, ast.Attribute) and isinstance(part.ctx, ast.Store)
+            }
+            yield node.name, None if node.bases or node.keywords else frozenset(names)
+
+
+def _tree(source: str) -> ast.Module:
+    try:
+        return ast.parse(source)
+    except SyntaxError:
+        return ast.Module([], [])
 
 
 def imports(source: str) -> str:

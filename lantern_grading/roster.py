@@ -149,9 +149,9 @@ def enter(connection: Connection, people: Iterable[Person]) -> tuple[int, int]:
     new = 0
     for person in people:
         values = {
-            "last_name": person.last_name or None,
-            "first_name": person.first_name or None,
-            "email": person.email or None,
+            "last_name": _harmless(person.last_name) or None,
+            "first_name": _harmless(person.first_name) or None,
+            "email": _harmless(person.email) or None,
             "lms_user_id": person.canvas or None,
         }
         if person.student in known:
@@ -194,3 +194,16 @@ def squeezed(name: str) -> str:
     'obrienadam'
     """
     return re.sub(r"[\W_]", "", name.lower())
+
+
+def _harmless(name: str) -> str:
+    """Take the signs of a tag out of a name.
+
+    People choose their names on a platform, and formgrader writes them into its pages as they are.
+
+    Examples
+    --------
+    >>> _harmless("Ada <img src=x>")
+    'Ada ‹img src=x›'
+    """
+    return name.translate(str.maketrans("<>", "‹›"))

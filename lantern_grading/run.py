@@ -17,7 +17,7 @@ from sqlalchemy import Connection
 
 from lantern_grading import gradebook, ledger, receipts, variants
 from lantern_grading.assess import Assessed, Grader, Job
-from lantern_grading.autograded import autograded
+from lantern_grading.autograded import autograded, one_line
 from lantern_grading.classroom import Classroom, replace_file, utc
 from lantern_grading.database import Database, GradingStopped
 from lantern_grading.feedback_pages import refresh
@@ -50,7 +50,8 @@ class RunReport:
         lines = [f"{self.assignment}: {sum(self.states.values())} submissions"]
         lines += [f"  {self.states.get(str(state), 0):6,}  {state}" for state in State]
         lines.append(f"  {self.graded_now:,} looked at now in {self.seconds:.1f} s, {self.skipped:,} had not changed")
-        lines += [f"  {student}: {state}. {reason}" for student, state, reason in sorted(self.troubles)]
+        # A reason may hold the name of a file, which is the student's word and could look like lines of this table.
+        lines += ["  " + one_line(f"{student}: {state}. {reason}") for student, state, reason in sorted(self.troubles)]
         return "\n".join(lines)
 
 

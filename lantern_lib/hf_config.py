@@ -18,7 +18,7 @@ _BYTES_OF_DTYPE = {"bfloat16": 2.0, "float16": 2.0, "float32": 4.0}
 #: The largest file that is read. Real ones have a few thousand characters, long lists of modules some hundred thousand.
 MAX_CHARACTERS = 5_000_000
 #: Parts that would change the count or the cache, and that no shape here has: only switched off are they accepted.
-_MUST_BE_OFF = frozenset(
+MUST_BE_OFF = frozenset(
     """
     audio_config hidden_size_per_layer_input num_kv_shared_layers enable_moe_block use_double_wide_mlp
     expert_intermediate_size top_k_experts cross_attention_layers index_topk
@@ -75,7 +75,8 @@ def from_hf_config(
     """
     if not isinstance(config, Mapping):
         raise ValueError(f"config must be a mapping of field names, got {type(config).__name__}.")
-    if config.get("text_config") is not None and config.get("model_type") in WRAPPED:
+    model_type = config.get("model_type")
+    if config.get("text_config") is not None and isinstance(model_type, str) and model_type in WRAPPED:
         return _wrapped(config, name, kv_bytes, pad_vocab_multiple, ignore)
     family = _family(config)
     _require_known(config, family.fields, ignore)
@@ -180,7 +181,7 @@ def _short(value: object) -> str:
 
 def _require_known(config: Mapping[str, Any], fields: Collection[str], ignore: Collection[str]) -> None:
     for field in config:
-        off = field in _MUST_BE_OFF and not config[field]
+        off = field in MUST_BE_OFF and not config[field]
         if field not in fields and field not in HARMLESS and field not in ignore and not off:
             raise ValueError(
                 f"{_short(field)[1:-1]} is not a field this translator knows, got {_short(config[field])}."

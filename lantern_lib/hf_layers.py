@@ -321,5 +321,6 @@ def _expert_layers(config: Mapping[str, Any], num_layers: int) -> int:
     dense = config.get("mlp_only_layers") or []
     if not isinstance(dense, list) or any(not isinstance(each, int) or not 0 <= each < num_layers for each in dense):
         raise ValueError(f"mlp_only_layers must list layers from 0 to {num_layers - 1}, got {str(dense)[:80]}.")
-    chosen = {layer for layer in range(first, num_layers) if (layer + 1) % step == 0}
-    return len(chosen - set(dense))
+    # Counted, not listed: a file may claim any number of layers.
+    left_out = sum(layer >= first and (layer + 1) % step == 0 for layer in set(dense))
+    return int(num_layers // step - first // step - left_out)

@@ -78,7 +78,8 @@ def _from_groups(quantization: Mapping[str, Any]) -> tuple[float, tuple[int, int
     weights = list(_groups(quantization))
     if not weights:
         raise _refuse(quantization, "config_groups has no weights")
-    if len({(each.get("num_bits"), each.get("strategy"), each.get("group_size")) for each in weights}) > 1:
+    kinds = [[each.get(field) for field in ("num_bits", "strategy", "group_size")] for each in weights]
+    if any(kind != kinds[0] for kind in kinds):
         raise _refuse(quantization, "its groups differ, which one format can't represent")
     one = weights[0]
     bits = require_int("quantization_config.num_bits", one.get("num_bits"))

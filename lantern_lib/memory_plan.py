@@ -281,6 +281,8 @@ def plan_memory(
     >>> plan.tokens, 0.95 < plan.tokens / 451_379 < 1.05
     (450464, True)
     """
+    if not kv_cache.bytes_per_token(model):
+        raise ValueError(f"model must keep keys and values in some layer, got {model.name}, which keeps none.")
     device = device_memory(accelerator)
     rule = engine if isinstance(engine, EngineRule) else engine_rule(engine, version)
     rule = rule if fraction is None else with_fraction(rule, fraction)
@@ -292,7 +294,7 @@ def plan_memory(
     activation = _activation(model, rule, tokens, seqs, tp_size)
     if model.extra and any("vision" in name for name, _ in model.extra):
         activation = Range(
-            activation.value, activation.low, max(activation.high, 0.52 * rule.fraction * device.size.value)
+            activation.value, activation.low, max(activation.high, VISION_SHARE * rule.fraction * device.size.value)
         )
     if max_num_seqs is None and rule.sampler_bytes and device.large:
         few = _activation(model, rule, tokens, rule.max_num_seqs, tp_size)

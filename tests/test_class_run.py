@@ -20,7 +20,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parent / "graded"))
 from small_class import ATTACK, QUIZ, SECRET, FakeGrader, hand_in, submission, write_source
 
-from lantern_grading import dashboard, ledger, marks, privacy, regrade, run
+from lantern_grading import dashboard, ledger, marks, privacy, regrade, roster, run
 from lantern_grading.classroom import Classroom
 from lantern_grading.database import Database, GradingStopped
 from lantern_grading.feedback_pages import refresh
@@ -398,7 +398,7 @@ def test_a_link_for_a_submission_is_not_followed(course: Path, quiz: Template, t
 def test_the_dashboard_tells_the_class_and_nothing_active(course: Path, quiz: Template) -> None:
     for number in range(4):
         hand_in(course, f"s{number}", submission(one="wrong" if number < 3 else "right"))
-    hand_in(course, "<i>x", b"")
+    hand_in(course, "x & y", b"")
     grade(course, quiz)
     classroom = Classroom.open(course)
     with Database(classroom.db_url) as database:
@@ -410,9 +410,9 @@ def test_the_dashboard_tells_the_class_and_nothing_active(course: Path, quiz: Te
     assert "t1 4 25% 25%" in plain
     assert "t2 2 100% 100%" in plain
     assert "q-t1-hidden 3 <b>Off by one.</b> Did you count from 1?" in plain
-    assert "<i>x rejected" in plain
+    assert "x & y rejected" in plain
     assert "<b>Off" not in text
-    assert "<i>" not in text
+    assert "x & y" not in text
     assert "<script" not in text
     assert "http" not in text.replace("http-equiv", "")
 
@@ -482,3 +482,19 @@ def test_the_command_line_says_what_is_wrong(course: Path, capsys: Any, monkeypa
     (course / "class.toml").write_text("[late]\nshare_per_day = 10\n")
     assert main(["status", "--course", str(course), "--assignment", "week1"]) == 2
     assert "share_per_day must be a number from 0 to 1, got 10" in capsys.readouterr().err
+
+
+def test_an_id_with_a_tag_is_refused_and_a_name_loses_it(course: Path, quiz: Template) -> None:
+    """Formgrader writes both into its pages as they are."""
+    hand_in(course, "eve <img src=x>", submission())
+    report = grade(course, quiz)
+    assert report.states == {"needs a person": 1}
+    assert "Rename it." in report.table()
+    classroom = Classroom.open(course)
+    with Database(classroom.db_url) as database:
+        people = [roster.Person("eve", "<script>alert(1)</script>", "Eve <b>", "<i>@x")]
+        database.write(lambda connection: roster.enter(connection, people))
+    connection = sqlite3.connect(course / "gradebook.db")
+    names = connection.execute("select first_name, last_name, email from student where id = 'eve'").fetchone()
+    connection.close()
+    assert not any(sign in name for name in names for sign in "<>")

@@ -63,6 +63,8 @@ def test_what_it_cannot_represent_is_refused_by_field(field: str, value: object)
 def test_an_unknown_family_is_refused(model_type: object) -> None:
     with pytest.raises(ValueError, match="^model_type must be one of llama, mistral, .*, got"):
         from_hf_config(LLAMA | {"model_type": model_type})
+    with pytest.raises(ValueError, match="^model_type must be one of"):
+        from_hf_config(LLAMA | {"model_type": model_type, "text_config": LLAMA})
 
 
 def test_a_vision_config_points_to_its_text_part() -> None:
@@ -144,3 +146,27 @@ def test_a_shape_refuses_bad_fields(field: str, bad: object) -> None:
 def test_a_shape_refuses_what_does_not_go_together(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         ModelConfig(**(vars(LANTERN_70B) | changes))
+
+
+MOE = LLAMA | {"model_type": "qwen3_moe", "num_experts": 8, "num_experts_per_tok": 2, "moe_intermediate_size": 768}
+
+
+@pytest.mark.parametrize(("step", "dense"), [(1, []), (2, [1, 2, 7]), (3, [0, 5, 5]), (7, [6])])
+def test_layers_with_experts_are_counted_as_a_list_of_them_would(step: int, dense: list[int]) -> None:
+    shape = from_hf_config(MOE | {"decoder_sparse_step": step, "mlp_only_layers": dense})
+    listed = [n for n in range(LLAMA["num_hidden_layers"]) if (n + 1) % step == 0 and n not in dense]
+    assert shape.experts is not None
+    assert shape.experts.num_layers == len(listed)
+
+
+def test_a_file_may_claim_any_number_of_layers() -> None:
+    shape = from_hf_config(MOE | {"num_hidden_layers": 10**9})
+    assert shape.experts is not None
+    assert shape.experts.num_layers == 10**9
+
+
+def test_the_groups_of_a_quantised_file_may_be_anything() -> None:
+    groups = {"a": {"weights": {"num_bits": [4], "strategy": {}}}}
+    quantization = {"quant_method": "compressed-tensors", "format": "pack-quantized", "config_groups": groups}
+    with pytest.raises(ValueError, match="quantization_config"):
+        from_hf_config(LLAMA | {"quantization_config": quantization})

@@ -64,6 +64,7 @@ LAYERS = [
     "reliability",
     "autoscale",
     "capacity",
+    "calculator",
     "standby",
     "cold_start",
     "cache_tiers",

@@ -33,6 +33,7 @@ from lantern_grading.checker.codec import CodecError
 from lantern_grading.checker.link import ProcessEnded, ProcessLate
 from lantern_grading.checker.program import Step
 from lantern_grading.checker.proxies import Place, Remote
+from lantern_grading.checker.telling import Telling
 from lantern_grading.exam import Exam, ExamCell
 from lantern_grading.outcome import Trust
 from lantern_lib.check_place import PLACE
@@ -97,8 +98,7 @@ class _Examiner:
     def __init__(self, sitting: Sitting, tell: Any) -> None:
         self.sitting, self.tell = sitting, tell
         self.base: dict[str, Any] = {"__name__": "__main__"}
-        # Classes that a cell defines name their module: let it be found.
-        self._lines: set[str] = set()
+        self._after = False  # whether a test with hidden parts has begun
 
     def run(self, incoming: int, outgoing: int) -> None:
         """Prepare, let the student's cells run, and run the tests."""
@@ -145,10 +145,11 @@ class _Examiner:
 
     def _cells(self) -> None:
         sitting, link = self.sitting, self.place.link
+        self.place.methods = sitting.exam.methods
         self.place.sources = tuple(step.source for step in sitting.steps if step.index >= 0)
         whole = 1 << 30
         steps = [(step.index < 0, step.source, sitting.cuts.get(n, whole)) for n, step in enumerate(sitting.steps)]
-        self._lines = {line.strip() for step in sitting.steps if step.index >= 0 for line in step.source.split("\n")}
+        self.place.telling = Telling(self.place.sources)
         deadline = time.monotonic() + 60.0
         while (message := link.receive(deadline))[0] != "hello":
             pass
@@ -199,6 +200,8 @@ class _Examiner:
         names = {**self.base, PLACE: self.place}
         message, limit, score = "", "", 0.0
         self.place.cpu_left, self.place.late = 0.0, False
+        self.place.said.clear()
+        self._after = self._after or test.hidden
         try:
             value = self._kernel(test) if test.trust is Trust.IN_KERNEL else run_cell(test, names)
             score = points_of(value, test)
@@ -207,23 +210,16 @@ class _Examiner:
         except TimeUp:
             message = "no answer in time, so it was stopped. Does every loop come to an end?"
         except BaseException as error:  # SystemExit too
-            message, limit = self._message(error), "memory" if isinstance(error, MemoryError) else ""
+            message = self.place.telling.message(
+                error, f"<{test.cell_id}>", self.place.said, after=self._after, hidden=test.hidden
+            )
+            limit = "memory" if isinstance(error, MemoryError) else ""
         limit = limit or ("time" if message and self.place.late else "")
         if self.place.link.lost:
             # A test that passed although the process was lost on the way has not seen all of it.
             score, message = 0.0, message or f"{self.place.link.lost}."
             limit = limit or _limit_of(self.place.link.lost)
         return {"score": score, "message": message[:MAX_MESSAGE], "limit": limit}
-
-    def _message(self, error: BaseException) -> str:
-        if isinstance(error, AssertionError):
-            text = str(error) or "an assertion does not hold."
-        else:
-            text = f"{type(error).__name__}: {error}"
-        head, mark, line = text.partition(" It happened in your line: ")
-        # Only a line of the student's own is quoted.
-        known = mark and any(own and line.startswith(own) for own in self._lines)
-        return text if known or not mark else head
 
     def _kernel(self, test: ExamCell) -> Any:
         tree = ast.parse(test.source)

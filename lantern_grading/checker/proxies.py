@@ -11,7 +11,7 @@ import contextlib
 import keyword
 import time
 import types
-from collections.abc import Callable, Collection, Iterator, MutableMapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, MutableMapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from lantern_grading.checker.encode import Writer
 from lantern_grading.checker.generators import follow
 from lantern_grading.checker.leaning import leans_by_text
 from lantern_grading.checker.link import Link, ProcessLate
+from lantern_grading.checker.telling import Telling
 from lantern_grading.checker.writeback import restore
 from lantern_lib.check_place import Here
 from lantern_lib.check_time import TimeUp
@@ -37,7 +38,7 @@ class Remote:
     """Something of the student's, by number. Underscores are not followed across the pipe."""
 
     def __init__(self, place: Place, number: int, name: str) -> None:
-        self.__dict__.update(_place=place, _number=number, _label=name, _known={})
+        self.__dict__.update(_place=place, _number=number, _label=name, _known={}, _made=False)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -71,6 +72,9 @@ class RemoteClass(RemoteCall):
 
 def _special(name: str) -> Any:
     def ask(self: Remote, *args: Any) -> Any:
+        if name == "__contains__" and not self._made:
+            # It would be told the expected value, and could say yes to anything. Its members are data.
+            return any(part is args[0] or part == args[0] for part in self)
         value = self._place.ask("special", self, name, list(args))
         return iter(value) if name == "__iter__" else value
 
@@ -114,6 +118,9 @@ class Place(Here):
         self._lent: list[Any] = []
         self._lent_numbers: dict[int, int] = {}
         self.sources: tuple[str, ...] = ()  # the student's cells, to be read
+        self.telling = Telling()
+        self.said: list[str] = []  # texts of the student's errors since a test began
+        self.methods: Mapping[str, Collection[str] | None] = {}  # see `Exam.methods`
         self.write_back = True
         self.changed: list[tuple[Any, Any]] = []  # values that functions changed, and how they were
         self.link = Link(incoming, outgoing, Writer(self._keys, self._lend), Reader(classes, self._refer))
@@ -128,7 +135,8 @@ class Place(Here):
         what, name, special = reference.about
         if what not in _KINDS or type(name) is not str or type(special) is not list:
             raise CodecError("no reference.")
-        name = name if name.isidentifier() and not keyword.iskeyword(name) and len(name) < 80 else "object"
+        plain = name.isidentifier() and not keyword.iskeyword(name) and len(name) < 80
+        name = name if plain and self.telling.name(name) else "object"  # else it could say what a hidden test asks
         if reference.number not in self._remotes:
             if what == "thing":
                 kind = self._kind(name, tuple(str(part) for part in special))
@@ -173,7 +181,8 @@ class Place(Here):
         self.epoch += what != "get"
         timed = {"get", "set", "special"}
         extra = (self.call_seconds,) if what in timed else ()
-        return self._answer("", self.link.request(what, *arguments, *extra, seconds=self.call_seconds))[0]
+        reply = self.link.request(what, *arguments, *extra, seconds=self.call_seconds)
+        return self._answer("", reply, ends=what == "special" and arguments[1] == "__next__")[0]
 
     def get(self, remote: Remote, name: str) -> Any:
         """Read an attribute."""
@@ -181,6 +190,11 @@ class Place(Here):
         if kept and kept[0] in (self.epoch, -1):
             return kept[1]
         value = self.ask("get", remote, name)
+        if isinstance(value, RemoteCall) and not isinstance(remote, RemoteCall):
+            asked = self.methods.get(type(remote).__name__, frozenset())
+            if asked is not None and name not in asked:
+                # A method is told what the test compares with, so only those are called that the exam asks for.
+                raise AttributeError(f"a {type(remote).__name__} has no method {name} that was asked for")
         # Nothing over there changes between two calls.
         remote._known[name] = (self.epoch, value)
         if isinstance(value, RemoteCall) and isinstance(remote, RemoteClass):
@@ -213,9 +227,12 @@ class Place(Here):
         given: dict[Any, Any] = {**dict(enumerate(args)), **kwargs}
         sent: dict[Any, bytes] = {**dict(enumerate(packed)), **named}
         self._note(result[1] if len(result) > 1 else None, {key: (given[key], sent[key]) for key in given})
+        if isinstance(remote, RemoteClass) and isinstance(result[0], Remote):
+            asked = self.methods.get(remote._label, frozenset())
+            result[0].__dict__["_made"] = asked is None or "__contains__" in asked
         return result[0]
 
-    def _answer(self, label: str, reply: tuple[Any, ...]) -> tuple[Any, ...]:
+    def _answer(self, label: str, reply: tuple[Any, ...], ends: bool = False) -> tuple[Any, ...]:
         if reply[1] == "late":
             self.late = True
             self.slow.add(label)
@@ -223,7 +240,11 @@ class Place(Here):
         if reply[1] == "ok" and len(reply) > 2:
             return reply[2:]
         if reply[1] == "raised" and len(reply) == 5:
-            raise self._error(*reply[2:])
+            error = self._error(*reply[2:])
+            if isinstance(error, StopIteration) and not ends:
+                # It would end a loop of the test's own, which then has compared nothing.
+                raise RuntimeError(f"your code raised {type(error).__name__}") from None
+            raise error
         return (None,)
 
     def _error(self, names: Any, text: Any, line: Any) -> Exception:
@@ -234,6 +255,9 @@ class Place(Here):
         name = names[0].rpartition(":")[2].rpartition(".")[2] if names else "Exception"
         text = text if type(text) is str else ""
         kind = usable[0] if usable else Exception
+        if not self.telling.name(name) and names and names[0] not in self.classes:
+            name = kind.__name__
+        self.said.append(text)
         body = {"__init__": lambda self, *_: None, "__str__": lambda self: text}
         error: Exception = type(name if name.isidentifier() else "Exception", (kind,), body)(text)
         error.lantern_line = line if type(line) is str else ""  # type: ignore[attr-defined]

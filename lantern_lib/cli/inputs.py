@@ -121,11 +121,7 @@ def read_model(named: str, dtype: str = "auto", kv_dtype: str = "auto") -> tuple
     positions = 0
     if named == "-" or named.endswith(".json") or Path(named).is_file():
         config = read_config(read_text(named))
-        try:
-            model, positions = from_hf_config(config), _positions(config)
-        except TypeError:
-            # Where the translator meets a list in place of a word; what the person needs is a sentence all the same.
-            raise ValueError("config must hold a word, number or list where one is due, got another kind.") from None
+        model, positions = from_hf_config(config), _positions(config)
     else:
         model = find_model(named)
     if dtype in _DTYPE_BYTES:

@@ -19,6 +19,8 @@ KINDS: dict[str, tuple[Role, str]] = {
 }
 #: Height of a mistake's strip, and of the room for the readouts above the first [pixels].
 STRIP, HEAD = 36, 50
+#: From the words of a strip down to its marks [pixels].
+DROP = 18
 _SPAN = (1 / 48, 110)
 _TICKS = [1 / 32, 1 / 8, 1 / 2, 1, 2, 8, 32]
 
@@ -67,7 +69,7 @@ def _rows(
                     "stop": stop,
                     "choice": choice,
                     "kind": wrong.mistake.quantity,
-                    "strip": HEAD + STRIP * strips[wrong.mistake.key] + 24,
+                    "strip": HEAD + STRIP * strips[wrong.mistake.key] + DROP,
                     "factor": float(f"{wrong.factor:.4g}"),
                     "shown": factor_words(wrong.factor),
                 }
@@ -142,14 +144,15 @@ def _strips(
     if len(tables) > 1:
         base, texts = (chart.transform_filter("datum.choice == choice") for chart in (base, texts))
     placed = base.encode(x=x, y=_y(height))
-    values = placed.transform_filter(grip).mark_text(
-        align="left", baseline="middle", dx=12, fontSize=12, fontWeight=600, fill=PLOT_TEXT
+    # At the right edge, on the line of the strip's words, where no mark can be.
+    values = base.transform_filter(grip).mark_text(
+        align="right", baseline="middle", dx=-4, dy=4 - DROP, fontSize=12, fontWeight=600, fill=PLOT_TEXT
     )
     here = texts.transform_filter(grip)
     return alt.layer(
         *_frame(mistakes, height, x),
         *_marks(placed, grip),
-        values.encode(text="shown:N"),
+        values.encode(x=alt.value("width"), y=_y(height), text="shown:N"),
         readout(here, "name", "name", 16),
         readout(here, "worst", "worst", 35),
         placed.mark_point(opacity=0, size=1).add_params(grip),

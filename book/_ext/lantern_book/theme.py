@@ -15,8 +15,10 @@ SCRIPTS = {
     'class="lt-explorable__data"': "explorable.js",
     'data-steps="': "steps.js",
     'class="lt-lookup': "lookup.js",
+    'class="lt-calculator"': "sizing.js",
+    'class="lt-calculator__data"': "calculator.js",
 }
-STYLES = {'class="katex"': "vendor/katex/katex.min.css"}
+STYLES = {'class="katex"': "vendor/katex/katex.min.css", 'class="lt-calculator"': "calculator.css"}
 
 TABS = "_static/design-tabs.js"  # sphinx-design links it on every page
 
