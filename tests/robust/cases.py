@@ -116,7 +116,7 @@ for student in [
     "*",
     "$HOME",
     "ada.b",
-    "<b>",
+    "b & c",
     "a;b",
     'q"q',
 ]:
