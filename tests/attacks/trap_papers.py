@@ -9,11 +9,14 @@ from __future__ import annotations
 import base64
 import json
 import struct
+import sys
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).resolve().parent))
 from trap_exam import ANSWERS, TRAP, cell, honest
 
 #: What an attack prints, writes or leaves if it succeeds; the tests look for it everywhere.
