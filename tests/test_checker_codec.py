@@ -60,7 +60,7 @@ def same(a, b):
 
 VALUES = [
     None, True, False, 0, -1, 2**63 - 1, 2**63, -(2**63), -(2**63) - 1, 10**300, 0.0, -0.0, math.inf, math.nan, 1j,
-    "", "ü\udc80\0", b"\0x", bytearray(b"ab"), range(3, 9, 2), Fraction(-3, 7), [], (), set(), {}, frozenset({1, "a"}),
+    "", "ü\udc80\0", b"\0x", bytearray(b"ab"), range(3, 9, 2), Fraction(-3, 7), [], (), set(), {}, frozenset({1}),
     [1, 2, 3, 4, 5], [1, 2, 3, 4, 2**70], [0.1] * 9, [1, 2.0, True, None], [True] * 5, (1.5,) * 6, deque([1, 2], ),
     {1: "a", "b": [2], (3, 4): {5}, 1.5: None}, {"a": 1.0, "b": 2.0}, [[0.5] * 4] * 4, np.float64(0.1), np.int8(-3),
     np.bool_(True), np.float32(1e30), [np.float64(1)] * 5, [np.int64(1), 1, 2, 3], np.zeros((2, 0, 3)),

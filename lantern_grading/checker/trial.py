@@ -101,7 +101,7 @@ TESTS = {
         "rng, again = np.random.default_rng(5), np.random.default_rng(5)\n"
         "np.testing.assert_array_equal(draw(4, rng), again.normal(size=4))\nassert rng.random() == again.random()"
     ),
-    "s-t5-partial": "sum(type(got := double(n)) is int and got == 2 * n for n in range(4)) / 2",
+    "s-t5-partial": "sum(float(double(n)) == 2 * n for n in range(4)) / 2",
 }
 ANSWERS = {"s-t1-double": DOUBLE, "s-t2-answer": LENGTH, "s-t3-answer": STACK, "s-t4-answer": SPIN}
 #: Task 1 is the one that attacks get wrong; it has the tests that compare.
