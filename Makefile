@@ -15,7 +15,11 @@ $(READY): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(0 if (3, 11) <= sys.version_info[:2] <= (3, 13) else "Lantern needs Python 3.11 to 3.13; this is %d.%d. Name another one: make PYTHON=python3.12 ..." % sys.version_info[:2])'
 	@echo "Setting up .venv from requirements.lock (about a minute) ..."
 	@$(PYTHON) -m venv --clear .venv
-	@$(BIN)/python -m pip install -qq --require-hashes -r requirements.lock
+	@# pip installs uv, uv installs the rest in a tenth of pip's time; where uv finds no index, pip knows one.
+	@awk '/^uv==/{on=1} on{print} on && !/\\$$/{exit}' requirements.lock > .venv/uv.txt
+	@$(BIN)/python -m pip install -qq --no-deps --require-hashes -r .venv/uv.txt
+	@$(BIN)/uv pip install -q --require-hashes -r requirements.lock --python $(BIN)/python \
+	  || $(BIN)/python -m pip install -qq --require-hashes -r requirements.lock
 	@$(BIN)/python -m pip install -qq --no-deps --no-build-isolation -e .
 	@touch $@
 
