@@ -116,7 +116,7 @@ def test_nothing_of_the_host_is_seen_but_the_allow_list(run, tmp_path):
     code = """
     import json, os, sys
     print(json.dumps([path for path in json.loads(sys.argv[1]) if os.path.exists(path)]))
-    print(json.dumps([os.listdir(os.path.expanduser("~")), os.listdir("/tmp"), os.listdir("/lantern")]))
+    print(json.dumps([os.listdir(os.path.expanduser("~")), os.listdir(os.environ["TMPDIR"]), os.listdir("/lantern")]))
     """
     there = [str(path) for path in hidden if path.exists()]
     assert str(secret) in there
@@ -160,7 +160,7 @@ def test_only_the_scratch_can_be_written_and_that_leaves_no_trace(run, backend, 
         "/lantern/lib/lantern_lib",
         sys.prefix,
         "/scratch/home",
-        "/tmp",
+        "/scratch/tmp",
         "/dev/shm",
     ]
     code = """
@@ -172,7 +172,7 @@ def test_only_the_scratch_can_be_written_and_that_leaves_no_trace(run, backend, 
     attempt("device", lambda: os.mknod("disk", 0o60600, os.makedev(254, 0)))
     """
     got = attempts(run(TRY + f"PLACES = {places}\n" + textwrap.dedent(code))[0])
-    assert {place for place in places if got[place] == "1"} == {"/scratch/home", "/tmp", "/dev/shm"}
+    assert {place for place in places if got[place] == "1"} == {"/scratch/home", "/scratch/tmp", "/dev/shm"}
     assert got["library"].startswith(("OSError [Errno 30]", "PermissionError"))
     assert got["over"].startswith(("OSError", "PermissionError"))
     assert got["device"].startswith("PermissionError")
@@ -350,7 +350,7 @@ def test_a_big_file_and_a_full_disk_are_errors(run):
     attempt("big", lambda: fill("big", 10))
     def many():
         for number in range(30):
-            fill(f"/tmp/{number}", 3)
+            fill(f"/scratch/tmp/{number}", 3)
     attempt("many", many)
     """
     got = attempts(run(TRY + textwrap.dedent(code), limits=Limits(file_bytes=5_000_000, scratch_bytes=20_000_000))[0])
@@ -359,7 +359,7 @@ def test_a_big_file_and_a_full_disk_are_errors(run):
 
 
 def test_a_million_empty_files_are_stopped(run):
-    code = "for number in range(10**6): open(f'/tmp/{number}', 'w').close()"
+    code = "for number in range(10**6): open(f'/scratch/tmp/{number}', 'w').close()"
     assert run(code, limits=Limits(scratch_files=5000))[3] == "files"
 
 
@@ -611,7 +611,7 @@ def test_the_way_of_an_ordinary_user_has_the_same_walls(run, monkeypatch):
     libc = ctypes.CDLL(None, use_errno=True)
     attempt("me", lambda: (os.getuid(), os.getgid(), os.getgroups()))
     attempt("namespace", lambda: libc.unshare(0x10000000))
-    for place in ("/", "/dev", "/lantern", "/etc", "/dev/shm", "/tmp"):
+    for place in ("/", "/dev", "/lantern", "/etc", "/dev/shm", "/scratch/tmp"):
         attempt(place, lambda: open(place + "/x", "w").write("x"))
     attempt("network", lambda: socket.create_connection(("192.0.2.1", 80), 2))
     attempt("caps", lambda: [line.split()[1] for line in open("/proc/self/status") if line.startswith("CapEff")])
@@ -619,7 +619,18 @@ def test_the_way_of_an_ordinary_user_has_the_same_walls(run, monkeypatch):
     got = attempts(run(TRY + textwrap.dedent(code))[0])
     assert got["me"].startswith("(1000, 1000, ")
     assert got["namespace"] == "-1"
-    assert {place for place in got if got[place] == "1"} == {"/dev/shm", "/tmp"}
+    assert {place for place in got if got[place] == "1"} == {"/dev/shm", "/scratch/tmp"}
     assert all(got[place].startswith(("OSError [Errno 30]", "Perm")) for place in ("/", "/dev", "/lantern", "/etc"))
     assert got["network"].startswith("OSError [Errno 101]")
     assert got["caps"] == "['0000000000000000']"
+
+
+@pytest.mark.parametrize("place", ["/opt/venv", "/tmp/venv"])
+def test_what_lies_below_tmp_can_be_seen_too(place):
+    visible = {place: Path("/usr/bin")}
+    line = bubblewrap.arguments(
+        ["true"], limits=Limits(), visible=visible, files=None, info=3, wait=4, filter_=None, uid=1000
+    )
+    # A link at /tmp and a folder there exclude each other.
+    assert ("--symlink" in line) is not place.startswith("/tmp/")
+    assert line[line.index(place) - 2 : line.index(place)] == ["--ro-bind", "/usr/bin"]

@@ -137,8 +137,10 @@ def _mounts(limits: Limits, visible: Mapping[str, Path], files: int | None) -> l
         line += ["--perms", "1777", "--size", str(size), "--tmpfs", path]
     for path in (layout.HOME, layout.RUN, "/scratch/tmp"):
         line += ["--perms", "0777", "--dir", path]
+    # A project that lies below /tmp makes it a folder, read-only like the rest. TMPDIR leads to the scratch folder.
+    tmp = [] if "/tmp" in parents else ["--symlink", "/scratch/tmp", "/tmp"]
     # The root and /dev are file systems in memory, without a size.
-    return [*line, "--symlink", "/scratch/tmp", "/tmp", "--remount-ro", "/dev", "--remount-ro", "/"]
+    return [*line, *tmp, "--remount-ro", "/dev", "--remount-ro", "/"]
 
 
 def _become(uid: int | None) -> list[str]:
