@@ -28,9 +28,9 @@ OTHER_PAGES = tuple(name for name in TOC if name not in PAGES)
 # A cell that draws a plot calls a module that ends in _plots and names its figure.
 PLOT_CELL = re.compile(r"```\{code-cell\}[^`]*?figure: \{name: (fig-[\w-]+)[^`]*?_plots\.\w+\(")
 EXPLORABLE = tuple(
-    (page.relative_to(ROOT / "book").with_suffix("").as_posix(), figure)
-    for page in sorted((ROOT / "book").glob("*/*.md"))
-    for figure in PLOT_CELL.findall(page.read_text(encoding="utf-8"))
+    (page, figure)
+    for page in sorted(TOC)
+    for figure in PLOT_CELL.findall((ROOT / "book" / f"{page}.md").read_text(encoding="utf-8"))
 )
 # Everything a browser asks for on a first visit, read to the end, each file gzipped, without and with a plot [bytes].
 TEXT_BUDGET, PLOT_BUDGET = 300_000, 650_000

@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("altair", reason="figures need the labs extra")
 
 from lantern_lib import step
-from lantern_lib.figures import part_g_capstone as plots
+from lantern_lib.figures import part_g_capstone_plots as plots
 from lantern_lib.figures.roles import PAGE_COLOURS
 from lantern_lib.hardware import H100, Replica
 from lantern_lib.model_config import LANTERN_70B

@@ -406,7 +406,7 @@ SPIES = {
         + "import atexit, sys\natexit.register(lambda: print(words(), file=sys.stderr))\nclass D:\n    def __del__(self): print(words())\nkeep = D()\ndef double(x):\n    seen.append(x)\n    raise SystemExit(words())"
     ),
     "it writes what it is asked": only(
-        f"def double(x):\n    open('answers.txt', 'a').write(str(x))\n    open('/tmp/{CANARY}', 'a').write(str(x))\n    return 41"
+        f"def double(x):\n    open('answers.txt', 'a').write(str(x))\n    open(__import__('tempfile').gettempdir() + '/{CANARY}', 'a').write(str(x))\n    return 41"
     ),
     "a link to everything": Attack(
         after=(
