@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 # Set before numpy is loaded, which looks once.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-# Programs that a test starts, with a path of their own.
-collect_ignore = ["swept"]
+# Programs that a test starts and papers that it makes, with a path of their own.
+collect_ignore = ["attacks", "graded", "robust", "swept"]
 
 HTML = Path(os.environ.get("LANTERN_HTML") or Path(__file__).resolve().parent.parent / "_build/html")
 
