@@ -25,13 +25,18 @@ STEPS = ROOT / "book/_static/steps.js"
 PAGES = ("index", "a/a3", "a/a4")
 TOC = re.findall(r"(?:root|file): (\S+)", (ROOT / "book/_toc.yml").read_text(encoding="utf-8"))
 OTHER_PAGES = tuple(name for name in TOC if name not in PAGES)
-# A cell that draws a plot calls a module that ends in _plots and names its figure.
-PLOT_CELL = re.compile(r"```\{code-cell\}[^`]*?figure: \{name: (fig-[\w-]+)[^`]*?_plots\.\w+\(")
-EXPLORABLE = tuple(
-    (page, figure)
-    for page in sorted(TOC)
-    for figure in PLOT_CELL.findall((ROOT / "book" / f"{page}.md").read_text(encoding="utf-8"))
-)
+# A cell that draws a plot names its figure in its head and calls a module of plots.
+CELL = re.compile(r"^```\{code-cell\}.*?^```$", re.MULTILINE | re.DOTALL)
+FIGURE_OF_A_PLOT = re.compile(r"figure: \{name: (fig-[\w-]+).*plots\.\w+\(", re.DOTALL)
+
+
+def plots_of(page: str) -> list[str]:
+    """The names of the plots that a page draws."""
+    cells = CELL.findall((ROOT / "book" / f"{page}.md").read_text(encoding="utf-8"))
+    return [found[1] for cell in cells if (found := FIGURE_OF_A_PLOT.search(cell))]
+
+
+EXPLORABLE = tuple((page, figure) for page in sorted(TOC) for figure in plots_of(page))
 # Everything a browser asks for on a first visit, read to the end, each file gzipped, without and with a plot [bytes].
 TEXT_BUDGET, PLOT_BUDGET = 300_000, 650_000
 # Plots that only have selectors, or whose ring picks a row by name and moves along no axis: no tests of the ring.
