@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -72,10 +72,14 @@ class Figure:
     def __init__(self, visit: Visit, name: str) -> None:
         self.page = visit.page
         self.root = self.page.locator(f'[data-figure="{name}"]')
-        self.root.scroll_into_view_if_needed()
+        self.show()
         self.page.wait_for_selector(f'[data-figure="{name}"].lt-live')
         self.slider = self.root.locator("input[type=range]")
         self.plot = self.root.locator(".lt-plot:visible svg")
+
+    def show(self) -> None:
+        """Bring it into the middle of the window."""
+        self.root.evaluate("root => root.scrollIntoView({block: 'center', behavior: 'instant'})")
 
     @property
     def readout(self) -> str:
@@ -171,43 +175,90 @@ def test_a_phone_never_scrolls_sideways(reader: Reader, name: str) -> None:
         assert visit.page.evaluate("document.scrollingElement.scrollWidth") <= visit.page.evaluate("innerWidth")
 
 
-@pytest.mark.parametrize(("name", "figure"), RINGED)
-def test_the_ring_follows_the_keyboard(reader: Reader, name: str, figure: str) -> None:
-    with reader.visit(name) as visit:
-        plot = Figure(visit, figure)
-        before = plot.readout, plot.drawn, plot.ring_centre
-        way = "ArrowLeft" if int(plot.slider.input_value()) > 0 else "ArrowRight"
-        plot.press(way, way)
-        assert plot.readout != before[0]
-        assert plot.drawn != before[1]
-        assert (plot.ring_centre < before[2]) is (way == "ArrowLeft")
-        assert plot.slider.get_attribute("aria-valuetext") == plot.readout
-
-
-@pytest.mark.parametrize("size", ["wide", "narrow"])
-@pytest.mark.parametrize(("name", "figure"), RINGED)
-def test_the_ring_follows_the_pointer(reader: Reader, name: str, figure: str, size: str) -> None:
+@pytest.fixture(scope="module")
+def plot(reader: Reader, request: pytest.FixtureRequest) -> Iterator[Figure]:
+    """A plot on its open page. The tests of one plot share the page: to load it is most of their work."""
+    name, figure, size = request.param
     with reader.visit(name, size) as visit:
-        plot = Figure(visit, figure)
-        slider, readout, centre = int(plot.slider.input_value()), plot.readout, plot.ring_centre
-        box = plot.plot.bounding_box()
-        assert box
-        # Far enough to reach another stop also where stops are few, towards the side with more room.
-        way = -1 if centre - box["x"] > box["width"] / 2 else 1
-        target = centre + way * 0.4 * box["width"]
-        mouse = visit.page.mouse
-        mouse.move(centre, plot.ring_height)
-        mouse.down()
-        mouse.move(target, plot.ring_height, steps=8)
-        mouse.up()
+        yield Figure(visit, figure)
+
+
+def shown(page: str, figure: str, size: str = "wide", *more: Any) -> Any:
+    """The parameters of a test of one plot; what concerns one page is tested by one process."""
+    return pytest.param((page, figure, size), *more, id=f"{page}-{figure}-{size}", marks=pytest.mark.xdist_group(page))
+
+
+def each(plots: Iterable[tuple[str, str]], *sizes: str) -> pytest.MarkDecorator:
+    """Give a test each of these plots in each of the sizes."""
+    cases = [shown(*names, size) for names in plots for size in sizes]
+    return pytest.mark.parametrize("plot", cases, indirect=True, scope="module")
+
+
+@each(RINGED, "wide")
+def test_the_ring_follows_the_keyboard(plot: Figure) -> None:
+    before = plot.readout, plot.drawn, plot.ring_centre
+    way = "ArrowLeft" if int(plot.slider.input_value()) > 0 else "ArrowRight"
+    plot.press(way, way)
+    assert plot.readout != before[0]
+    assert plot.drawn != before[1]
+    assert (plot.ring_centre < before[2]) is (way == "ArrowLeft")
+    assert plot.slider.get_attribute("aria-valuetext") == plot.readout
+
+
+@each(RINGED, "wide", "narrow")
+def test_the_ring_follows_the_pointer(plot: Figure) -> None:
+    plot.show()
+    slider, readout, centre = int(plot.slider.input_value()), plot.readout, plot.ring_centre
+    box = plot.plot.bounding_box()
+    assert box
+    # Far enough to reach another stop also where stops are few, towards the side with more room.
+    way = -1 if centre - box["x"] > box["width"] / 2 else 1
+    target = centre + way * 0.4 * box["width"]
+    mouse = plot.page.mouse
+    mouse.move(centre, plot.ring_height)
+    mouse.down()
+    mouse.move(target, plot.ring_height, steps=8)
+    mouse.up()
+    plot.settle()
+    assert (int(plot.slider.input_value()) - slider) * way > 0
+    assert plot.readout != readout
+    assert abs(plot.ring_centre - target) < abs(centre - target), "the nearest stop, not the pointer's own place"
+    held = plot.readout
+    mouse.move(centre, plot.ring_height, steps=4)
+    plot.settle()
+    assert plot.readout == held, "the ring must stay when the button is up"
+
+
+@each(EXPLORABLE, "wide")
+def test_every_selector_changes_the_picture(plot: Figure) -> None:
+    for selector in plot.root.locator("select").all():
+        picture, readout = plot.plot.inner_html(), plot.readout
+        current = selector.evaluate("select => select.selectedIndex")
+        selector.select_option(index=1 if current == 0 else 0)
         plot.settle()
-        assert (int(plot.slider.input_value()) - slider) * way > 0
-        assert plot.readout != readout
-        assert abs(plot.ring_centre - target) < abs(centre - target), "the nearest stop, not the pointer's own place"
-        held = plot.readout
-        mouse.move(centre, plot.ring_height, steps=4)
+        assert plot.plot.inner_html() != picture, "the picture must change"
+        selector.select_option(index=current)
         plot.settle()
-        assert plot.readout == held, "the ring must stay when the button is up"
+        assert plot.readout == readout
+
+
+@each([names for names in EXPLORABLE if names[0].startswith("a/")], "wide")
+def test_part_a_chooses_accelerator_and_tensor_parallel_size(plot: Figure) -> None:
+    assert plot.root.locator("select").count() == 2
+
+
+@pytest.mark.parametrize(
+    ("plot", "stop", "texts"),
+    [shown(name, figure, "wide", stop, texts) for name, figure, stop, texts in READINGS],
+    indirect=["plot"],
+    scope="module",
+)
+def test_the_rings_read_what_was_published(plot: Figure, stop: str, texts: tuple[str, ...]) -> None:
+    plot.go_to(stop)
+    for text in texts:
+        found = rf"(?<![\d,.]){re.escape(text)}"
+        assert re.search(found, plot.readout), plot.readout
+        assert any(re.search(found, drawn) for drawn in plot.drawn)
 
 
 def test_the_ring_follows_a_finger(reader: Reader) -> None:
@@ -230,37 +281,6 @@ def test_the_ring_follows_a_finger(reader: Reader) -> None:
         send("touchEnd")
         plot.settle()
         assert int(plot.slider.input_value()) > slider
-
-
-@pytest.mark.parametrize(("name", "figure", "stop", "texts"), READINGS)
-def test_the_rings_read_what_was_published(
-    reader: Reader, name: str, figure: str, stop: str, texts: tuple[str, ...]
-) -> None:
-    with reader.visit(name) as visit:
-        plot = Figure(visit, figure)
-        plot.go_to(stop)
-        for text in texts:
-            found = rf"(?<![\d,.]){re.escape(text)}"
-            assert re.search(found, plot.readout), plot.readout
-            assert any(re.search(found, drawn) for drawn in plot.drawn)
-
-
-@pytest.mark.parametrize(("name", "figure"), EXPLORABLE)
-def test_every_selector_changes_the_picture(reader: Reader, name: str, figure: str) -> None:
-    with reader.visit(name) as visit:
-        plot = Figure(visit, figure)
-        selectors = plot.root.locator("select").all()
-        if name.startswith("a/"):
-            assert len(selectors) == 2, "the rail of part A: accelerator and tensor-parallel size"
-        for selector in selectors:
-            picture, readout = plot.plot.inner_html(), plot.readout
-            current = selector.evaluate("select => select.selectedIndex")
-            selector.select_option(index=1 if current == 0 else 0)
-            plot.settle()
-            assert plot.plot.inner_html() != picture, "the picture must change"
-            selector.select_option(index=current)
-            plot.settle()
-            assert plot.readout == readout
 
 
 def test_a_plot_keeps_its_state_when_the_screen_turns(reader: Reader) -> None:
