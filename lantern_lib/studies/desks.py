@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lantern_lib.book_data import json_lines, significant, write_data
 from lantern_lib.hardware import H100, Replica
 from lantern_lib.kv_cache import bytes_per_token
 from lantern_lib.model_config import LANTERN_70B
@@ -216,41 +218,22 @@ def measure(
         "found": result.cached_len[done].sum() / result.prompt_len[done].sum(),
         "refused": 1 - done.sum() / max(1, (sent & (result.status >= 3)).sum()),
     }
-    return {name: float(f"{value:.4g}") for name, value in values.items()}
+    return {name: significant(value, 4) for name, value in values.items()}
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Write the sweep.
-
-    Parameters
-    ----------
-    arguments : sequence of str
-        The summary of traces, and the file to write [text].
-
-    Returns
-    -------
-    int
-        0, or 2 if the arguments are not two.
-
-    Examples
-    --------
-    >>> main([])
-    Usage: python -m lantern_lib.studies.desks TRACES_JSON OUT
-    2
-    """
-    if len(arguments) != 2:
-        print("Usage: python -m lantern_lib.studies.desks TRACES_JSON OUT")
-        return 2
-    agents = json.loads(Path(arguments[0]).read_text(encoding="utf-8"))["agents"]
-    rows = [
+def _text(traces: str) -> str:
+    agents = json.loads(Path(traces).read_text(encoding="utf-8"))["agents"]
+    rows = (
         {"seed": seed, "agents": n, "cache": cache} | measure(agents, n, cache, seed=seed)
         for seed in SEEDS
         for n in AGENTS
         for cache in CACHES
-    ]
-    text = ",\n".join(json.dumps(row) for row in rows)
-    Path(arguments[1]).write_text(f"[\n{text}\n]\n", encoding="utf-8")
-    return 0
+    )
+    return f"[\n{json_lines(rows)}\n]\n"
+
+
+#: Read the summary of traces, and write the sweep to the file that is named.
+main = partial(write_data, "lantern_lib.studies.desks TRACES_JSON OUT", make=_text)
 
 
 if __name__ == "__main__":
