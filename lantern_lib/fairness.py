@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Literal, get_args
 
-from lantern_lib.units import require_int, require_non_negative, require_positive
+from lantern_lib.units import require_int, require_non_negative, require_one_of, require_positive
 
 Policy = Literal["arrival", "requests", "tokens"]
 
@@ -222,8 +222,7 @@ def serve(
     requests (367,)
     tokens (367,)
     """
-    if policy not in get_args(Policy):
-        raise ValueError(f"policy must be one of {', '.join(get_args(Policy))}, got {policy!r}.")
+    require_one_of("policy", policy, get_args(Policy))
     if not requests:
         raise ValueError("requests must hold at least one request, got none.")
     if any(late.arrival_step < early.arrival_step for early, late in pairwise(requests)):

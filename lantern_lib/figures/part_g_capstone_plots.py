@@ -12,6 +12,7 @@ from lantern_lib.figures.explore import WIDTH, grips, knob, label, readout, ring
 from lantern_lib.figures.part_g_simulator_plots import _dashed, _knee_panels
 from lantern_lib.figures.roles import ATTACKER, PLOT_MUTED, USER
 from lantern_lib.studies.bench import OUTPUT_LEN, PROMISE, PROMPT_LEN
+from lantern_lib.units import require_one_of
 
 #: GPUs of one replica.
 GPUS = 4
@@ -100,8 +101,7 @@ def one_change(
     2
     """
     names = [each["words"] for each in data["changes"]]
-    if change not in names:
-        raise ValueError(f"change must be one of {', '.join(names)}, got {change!r}.")
+    require_one_of("change", change, names)
     rows = _rows(data, gpu_hour_dollars)
     grip = ring("Rate", "rate", rate, data["rates"])
     x = alt.X("rate:Q", title="requests a second", scale=alt.Scale(domain=[0.8, 10.2], nice=False))

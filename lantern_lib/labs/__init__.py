@@ -13,7 +13,7 @@ from typing import Any
 from lantern_lib.hardware import ACCELERATORS, Replica
 from lantern_lib.hf_config import from_hf_config
 from lantern_lib.model_config import LANTERN_70B, ModelConfig
-from lantern_lib.units import require_int
+from lantern_lib.units import require_int, require_one_of
 
 #: Modules that a student's function may use in every week.
 ALWAYS_ALLOWED = frozenset({"lantern_lib.units", "lantern_lib.hardware", "lantern_lib.model_config"})
@@ -82,8 +82,7 @@ def given_replica(accelerator_name: str, tp_size: int) -> Replica:
     >>> given_replica("H100", 4).tp_size
     4
     """
-    if accelerator_name not in ACCELERATORS:
-        raise ValueError(f"accelerator_name must be one of {', '.join(ACCELERATORS)}, got {accelerator_name!r}.")
+    require_one_of("accelerator_name", accelerator_name, ACCELERATORS)
     return Replica(ACCELERATORS[accelerator_name], tp_size=tp_size)
 
 

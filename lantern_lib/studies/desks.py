@@ -22,7 +22,7 @@ from lantern_lib.kv_cache import bytes_per_token
 from lantern_lib.model_config import LANTERN_70B
 from lantern_lib.quantization import with_storage
 from lantern_lib.simulator import EngineConfig, SessionLoop, engine_for, simulate
-from lantern_lib.units import require_int
+from lantern_lib.units import require_int, require_one_of
 from lantern_lib.workload import Call, Session, session_rows
 
 #: 8-bit weights and cache, as Lantern runs it since page B8; with 16 bits four of these sessions fill the machine.
@@ -132,8 +132,7 @@ def engine(cache: str) -> EngineConfig:
     >>> engine("host").host_blocks > engine("pool").num_blocks > 5000
     True
     """
-    if cache not in CACHES:
-        raise ValueError(f"cache must be one of {', '.join(CACHES)}, got {cache!r}.")
+    require_one_of("cache", cache, CACHES)
     block_bytes = BLOCK_SIZE * bytes_per_token(MODEL)
     return engine_for(
         MODEL,
