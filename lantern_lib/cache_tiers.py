@@ -258,7 +258,7 @@ def expected_cost(
     waits : sequence of float
         Equally likely times until the session returns: measured gaps, or quantiles of a distribution [seconds].
     limit_seconds : float
-        The cache leaves the place when the session has waited so long [seconds].
+        The cache leaves the place when the session has waited so long; infinity for never [seconds].
     after : Place, optional
         Where it then goes; needed with a limit.
 
@@ -270,7 +270,7 @@ def expected_cost(
     Raises
     ------
     ValueError
-        If there are no waits, one is negative, or a limit is given without `after`.
+        If there are no waits, one or the limit is negative, or a limit is given without `after`.
 
     Examples
     --------
@@ -280,7 +280,7 @@ def expected_cost(
     """
     if not waits:
         raise ValueError("waits must hold at least one time, got none. Give measured gaps, in seconds.")
-    if math.isinf(limit_seconds):
+    if limit_seconds == math.inf:
         return sum(place.cost(wait) for wait in waits) / len(waits)
     limit = require_non_negative("limit_seconds", limit_seconds)
     if after is None:

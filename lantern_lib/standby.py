@@ -137,14 +137,14 @@ def late_requests(
     7200
     """
     rate = require_positive("arrival_rate", arrival_rate)
-    if worst_wait_seconds(demand, held, cold_start_seconds) <= require_non_negative(
-        "patience_seconds", patience_seconds
-    ):
-        return 0.0
+    patience = require_non_negative("patience_seconds", patience_seconds)
+    worst = worst_wait_seconds(demand, held, cold_start_seconds)
     if not require_positive("fleet", fleet) > demand:
         raise ValueError(f"fleet must be above demand = {demand:g}, got {fleet:g}. The queue would never empty.")
-    first = patience_seconds / (demand / held - 1) if held else 0.0
-    last = (cold_start_seconds * (1 - held / fleet) - patience_seconds) / (1 - demand / fleet)
+    if worst <= patience:
+        return 0.0
+    first = patience / (demand / held - 1) if held else 0.0
+    last = (cold_start_seconds * (1 - held / fleet) - patience) / (1 - demand / fleet)
     return rate * (last - first)
 
 

@@ -3,6 +3,7 @@ correct stand-ins for earlier tasks, and a look at what a student's function lea
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import json
 import types
@@ -199,7 +200,10 @@ def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
 
 def _reached(function: types.FunctionType, past: Collection[str]) -> list[Any]:
     names = {name for code in _codes(function.__code__) for name in code.co_names} - set(past)
-    cells = [cell.cell_contents for cell in function.__closure__ or () if cell is not None]
+    cells = []
+    for cell in function.__closure__ or ():
+        with contextlib.suppress(ValueError):  # a name that the enclosing function has not bound yet
+            cells.append(cell.cell_contents)
     found = [function.__globals__[name] for name in names if name in function.__globals__]
     return found + cells + list(function.__defaults__ or ())
 

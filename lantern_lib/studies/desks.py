@@ -19,9 +19,10 @@ from numpy.typing import NDArray
 from lantern_lib.book_data import json_lines, significant, write_data
 from lantern_lib.hardware import H100, Replica
 from lantern_lib.kv_cache import bytes_per_token
+from lantern_lib.metrics import summary
 from lantern_lib.model_config import LANTERN_70B
 from lantern_lib.quantization import with_storage
-from lantern_lib.simulator import EngineConfig, SessionLoop, engine_for, simulate
+from lantern_lib.simulator import EngineConfig, SessionLoop, Status, engine_for, simulate
 from lantern_lib.units import require_int, require_one_of
 from lantern_lib.workload import Call, Session, session_rows
 
@@ -204,18 +205,17 @@ def measure(
     work, gaps = session_rows(desks, BLOCK_SIZE)
     result = simulate(work, engine(cache), source=SessionLoop(work, gaps), horizon_seconds=hours * 3600)
     warm = hours * WARM_UP_HOURS / HOURS * 3600
+    times = summary(result, warm_up_seconds=warm)
     sent = result.arrival_seconds >= warm
     done = sent & result.finished
-    first = result.first_token_seconds[done] - result.arrival_seconds[done]
-    several = done & (result.output_len > 1)
-    pace = (result.last_token_seconds - result.first_token_seconds)[several] / (result.output_len[several] - 1)
+    refused = sent & (result.status == Status.REJECTED)
     values = {
         "calls": done.sum() / (hours - warm / 3600),
-        "ttft50": np.percentile(first, 50),
-        "ttft95": np.percentile(first, 95),
-        "tpot95": np.percentile(pace, 95),
+        "ttft50": times.ttft.p50,
+        "ttft95": times.ttft.p95,
+        "tpot95": times.tpot.p95,
         "found": result.cached_len[done].sum() / result.prompt_len[done].sum(),
-        "refused": 1 - done.sum() / max(1, (sent & (result.status >= 3)).sum()),
+        "refused": refused.sum() / max(1, (done | refused).sum()),
     }
     return {name: significant(value, 4) for name, value in values.items()}
 
