@@ -107,11 +107,6 @@ class SpilloverPlan:
         """Share of the tokens served by the floor [ratio]."""
         return self.floor_tokens / self.total_tokens
 
-    @property
-    def refused_share(self) -> float:
-        """Share of the tokens that nobody served [ratio]."""
-        return self.refused_tokens / self.total_tokens
-
 
 def plan_with_spillover(
     demand: Sequence[float],
