@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from lantern_lib.units import require_int
+from lantern_lib.units import require_int, require_one_of
 
 Rule = Literal["prompt", "final", "blocks"]
 RULES: tuple[Rule, ...] = ("prompt", "final", "blocks")
@@ -202,8 +202,7 @@ def run_with_budget(
     1
     """
     require_int("num_slots", num_slots)
-    if rule not in RULES:
-        raise ValueError(f"rule must be one of {', '.join(RULES)}, got {rule!r}.")
+    require_one_of("rule", rule, RULES)
     reasons = {i: rejection(r, capacity_tokens, block_size) for i, r in enumerate(requests)}
     engine = _Engine(requests, num_slots, capacity_tokens // block_size, rule, block_size)
     engine.written = dict.fromkeys(range(len(requests)), 0)

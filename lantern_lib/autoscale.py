@@ -10,7 +10,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from lantern_lib.units import require_fraction, require_int, require_non_negative, require_positive
+from lantern_lib.units import (
+    require_fraction,
+    require_int,
+    require_non_negative,
+    require_one_of,
+    require_positive,
+    round_up,
+)
 
 #: What an autoscaler can listen to. ``cpu`` is the host's processors, ``busy`` the share of time that the GPUs work.
 SIGNALS = ("cpu", "busy", "queue")
@@ -124,8 +131,7 @@ class Policy:
     cpu_share: float = 0.3
 
     def __post_init__(self) -> None:
-        if self.signal not in SIGNALS:
-            raise ValueError(f"signal must be one of {', '.join(SIGNALS)}, got {self.signal!r}.")
+        require_one_of("signal", self.signal, SIGNALS)
         require_fraction("target_utilization", self.target_utilization)
         require_int("foresight_seconds", self.foresight_seconds, minimum=0)
         require_int("num_warm", self.num_warm, minimum=0)
@@ -278,7 +284,7 @@ def _orders(
     seen = policy.rate_seen(served, waiting)
     if policy.foresight_seconds:
         seen = max(seen, *demand[now : now + policy.foresight_seconds + 1])
-    wanted = math.ceil(seen / (policy.target_utilization * fleet.requests_per_second) - 1e-9)
+    wanted = round_up(seen / (policy.target_utilization * fleet.requests_per_second))
     return max(0, min(wanted, policy.max_replicas) - coming)
 
 

@@ -6,18 +6,15 @@ without a schedule; what a real schedule does to it is for a simulation.
 
 from __future__ import annotations
 
-import math
 from bisect import bisect_left
 from dataclasses import dataclass
 
 from lantern_lib import kv_cache, step
 from lantern_lib.hardware import Replica
 from lantern_lib.model_config import ModelConfig
-from lantern_lib.units import format_quantity, require_fraction, require_int, require_positive
+from lantern_lib.units import format_quantity, require_fraction, require_int, require_positive, round_up
 
 SECONDS_PER_HOUR = 3600
-# A demand of exactly three replicas must not become four by a rounding of the last binary digit.
-_SLACK = 1e-9
 
 
 @dataclass(frozen=True)
@@ -244,9 +241,9 @@ def steady_load(demand: Demand, num_replicas: int) -> Load:
     (103, 65)
     """
     require_int("num_replicas", num_replicas)
-    if num_replicas < demand.replicas * (1 - _SLACK):
+    if num_replicas < round_up(demand.replicas):
         raise ValueError(
-            f"num_replicas must be at least {math.ceil(demand.replicas)} for {demand.traffic.summary},"
+            f"num_replicas must be at least {round_up(demand.replicas)} for {demand.traffic.summary},"
             f" got {num_replicas}. The queue would grow for ever."
         )
     share = demand.prefill_replicas / num_replicas
@@ -435,4 +432,4 @@ def plan_fleet(
     """
     require_fraction("max_utilization", max_utilization, "0.65 keeps 35 percent free.")
     demand = fleet_demand(model, replica, traffic, attend_cached=attend_cached)
-    return Plan(demand, max_utilization, math.ceil(demand.replicas / max_utilization * (1 - _SLACK)))
+    return Plan(demand, max_utilization, round_up(demand.replicas / max_utilization))

@@ -17,14 +17,14 @@ from lantern_lib.units import (
     format_quantity,
     require_fraction,
     require_non_negative,
+    require_one_of,
     require_positive,
     require_share,
+    round_up,
 )
 
 #: What a rate of a source can be for: the whole pod, or each of its GPUs at the same time.
 RATE_IS_FOR = ("pod", "gpu")
-# A pool of exactly three replicas must not become four by a rounding of the last binary digit.
-_SLACK = 1e-9
 
 
 def shard_bytes(model: ModelConfig, replica: Replica) -> float:
@@ -96,8 +96,7 @@ def weight_load_seconds(
     [282, 71]
     """
     rate = require_positive("bytes_per_second", bytes_per_second, "Give bytes per second: 2 GB/s are 2e9.")
-    if rate_is_for not in RATE_IS_FOR:
-        raise ValueError(f"rate_is_for must be one of {', '.join(RATE_IS_FOR)}, got {rate_is_for!r}.")
+    require_one_of("rate_is_for", rate_is_for, RATE_IS_FOR)
     return (weight_bytes(model) if rate_is_for == "pod" else shard_bytes(model, replica)) / rate
 
 
@@ -183,9 +182,7 @@ class ColdStart:
         return ColdStart(tuple(phase for phase in self.phases if phase.name not in names))
 
     def _require(self, name: str) -> None:
-        known = [phase.name for phase in self.phases]
-        if name not in known:
-            raise ValueError(f"name must be one of {', '.join(known)}, got {name!r}.")
+        require_one_of("name", name, (phase.name for phase in self.phases))
 
     @property
     def summary(self) -> str:
@@ -350,12 +347,13 @@ def warm_pool_size(
     demand = require_positive("demand_replicas", demand_replicas)
     cold = require_non_negative("cold_start_seconds", cold_start_seconds)
     before = demand / require_fraction("max_utilization", max_utilization)
-    running, last = (math.ceil(before * factor * (1 - _SLACK)) for factor in (1.0, surge.factor))
+    running, last = (round_up(before * factor) for factor in (1.0, surge.factor))
     if not cold:
         return 0
     gap = 0
     for count in range(running, last):  # the moment in which one more than `count` is needed
         now = (count / before - 1) / (surge.factor - 1) * surge.ramp_seconds
-        ordered = math.floor(before * surge.factor_after(now - cold) + _SLACK) + 1 if now >= cold else running
+        # At the very moment in which a whole number is reached the next one is ordered, so `round_up` is one too few.
+        ordered = math.floor(before * surge.factor_after(now - cold) + 1e-9) + 1 if now >= cold else running
         gap = max(gap, count + 1 - ordered)
     return gap

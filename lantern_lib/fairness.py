@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Literal, get_args
 
-from lantern_lib.units import require_int, require_non_negative, require_positive
+from lantern_lib.units import require_int, require_non_negative, require_one_of, require_positive
 
 Policy = Literal["arrival", "requests", "tokens"]
 
@@ -203,7 +203,8 @@ def serve(
     Raises
     ------
     ValueError
-        If there is no request, arrivals fall, the policy is unknown, or a count is below 1.
+        If there is no request, arrivals fall, the policy is unknown, a count is below 1, or a share is not above 0 or
+        that of a tenant without a request.
 
     Notes
     -----
@@ -222,16 +223,16 @@ def serve(
     requests (367,)
     tokens (367,)
     """
-    if policy not in get_args(Policy):
-        raise ValueError(f"policy must be one of {', '.join(get_args(Policy))}, got {policy!r}.")
+    require_one_of("policy", policy, get_args(Policy))
     if not requests:
         raise ValueError("requests must hold at least one request, got none.")
     if any(late.arrival_step < early.arrival_step for early, late in pairwise(requests)):
         raise ValueError("requests must be sorted by arrival_step. Sort them first.")
     slots, steps = require_int("num_slots", num_slots), require_int("num_steps", num_steps)
-    for share in (shares or {}).values():
-        require_positive("shares", share)
     tenants = tuple(dict.fromkeys(request.tenant for request in requests))
+    for tenant, share in (shares or {}).items():
+        require_one_of("shares", tenant, tenants, "A share of nobody is a name that is spelt wrong.")
+        require_positive("shares", share)
     engine = _Engine(
         weights or TokenWeights(), shares or {}, policy, tenants, require_int("prefill_per_step", prefill_per_step)
     )
@@ -281,8 +282,8 @@ def lag_bound(weights: TokenWeights, max_input_len: int, max_output_len: int, nu
     Returns
     -------
     float
-        ``input weight × max_input_len + output weight × max_output_len × num_slots``; with shares, over the
-        smallest share [weighted tokens].
+        ``input weight × max_input_len + output weight × max_output_len × num_slots`` for equal shares; for others
+        divide it by the smallest share [weighted tokens].
 
     Raises
     ------

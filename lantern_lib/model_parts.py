@@ -187,11 +187,6 @@ class RecurrentLayers:
             for size in sizes:
                 require_int("matrices", size)
 
-    @property
-    def layer_parameters(self) -> int:
-        """Parameters of one layer, its norms of the model's width left aside [count]."""
-        return sum(rows * columns for rows, columns in self.matrices) + self.vector_parameters
-
 
 @dataclass(frozen=True)
 class FullAttention:

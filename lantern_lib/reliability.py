@@ -40,35 +40,6 @@ def seconds_between_failures(part_seconds: float, num_parts: int) -> float:
     return require_positive("part_seconds", part_seconds) / require_int("num_parts", num_parts)
 
 
-def failure_probability(part_seconds: float, num_parts: int, seconds: float) -> float:
-    """Return the chance that at least one of several parts fails within a time.
-
-    Parameters
-    ----------
-    part_seconds, num_parts
-        As in :func:`seconds_between_failures`.
-    seconds : float
-        The time looked at [seconds].
-
-    Returns
-    -------
-    float
-        ``1 − exp(−num_parts × seconds / part_seconds)`` [ratio].
-
-    Raises
-    ------
-    ValueError
-        If a time is negative, `part_seconds` is 0 or there is no part.
-
-    Examples
-    --------
-    >>> round(failure_probability(100.0, 1, 100.0), 3)
-    0.632
-    """
-    require_non_negative("seconds", seconds)
-    return -math.expm1(-seconds / seconds_between_failures(part_seconds, num_parts))
-
-
 def group_availability(part_seconds: float, num_parts: int, repair_seconds: float) -> float:
     """Return the share of time that a group works which stands still when any of its parts fails.
 

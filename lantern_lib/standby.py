@@ -9,10 +9,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from lantern_lib.units import format_quantity, require_int, require_non_negative, require_positive, require_share
-
-# A demand of exactly three replicas must not become four by a rounding of the last binary digit.
-_SLACK = 1e-9
+from lantern_lib.units import (
+    format_quantity,
+    require_int,
+    require_non_negative,
+    require_positive,
+    require_share,
+    round_up,
+)
 
 
 def worst_wait_seconds(demand: float, held: float, cold_start_seconds: float) -> float:
@@ -89,7 +93,7 @@ def replicas_to_hold(demand: float, cold_start_seconds: float, patience_seconds:
     need = require_positive("demand", demand, "Give the replicas that the traffic keeps busy.")
     start = require_positive("cold_start_seconds", cold_start_seconds)
     patience = require_non_negative("patience_seconds", patience_seconds)
-    return max(0, math.ceil(need * (1 - patience / start) - _SLACK))
+    return max(0, round_up(need * (1 - patience / start)))
 
 
 def late_requests(
@@ -133,14 +137,14 @@ def late_requests(
     7200
     """
     rate = require_positive("arrival_rate", arrival_rate)
-    if worst_wait_seconds(demand, held, cold_start_seconds) <= require_non_negative(
-        "patience_seconds", patience_seconds
-    ):
-        return 0.0
+    patience = require_non_negative("patience_seconds", patience_seconds)
+    worst = worst_wait_seconds(demand, held, cold_start_seconds)
     if not require_positive("fleet", fleet) > demand:
         raise ValueError(f"fleet must be above demand = {demand:g}, got {fleet:g}. The queue would never empty.")
-    first = patience_seconds / (demand / held - 1) if held else 0.0
-    last = (cold_start_seconds * (1 - held / fleet) - patience_seconds) / (1 - demand / fleet)
+    if worst <= patience:
+        return 0.0
+    first = patience / (demand / held - 1) if held else 0.0
+    last = (cold_start_seconds * (1 - held / fleet) - patience) / (1 - demand / fleet)
     return rate * (last - first)
 
 
@@ -295,11 +299,11 @@ def smallest_standby(
     loss = require_non_negative("max_shed_seconds", max_shed_seconds)
     found = require_share("found_share", found_share)
     require_int("fleet_replicas", fleet_replicas)
-    if fleet_replicas < demand * (1 - _SLACK):
+    if fleet_replicas < round_up(demand):
         raise ValueError(
-            f"fleet_replicas must be at least {math.ceil(demand)} for a demand of {demand:g} replicas, got"
+            f"fleet_replicas must be at least {round_up(demand)} for a demand of {demand:g} replicas, got"
             f" {fleet_replicas}. A region that never grows so large never serves everybody."
         )
     by_time = replicas_to_hold(demand, cold, loss) if cold else 0
     by_supply = (demand - found * fleet_replicas) / (1 - found) if found < 1 else 0.0
-    return max(by_time, math.ceil(by_supply - _SLACK))
+    return max(by_time, round_up(by_supply))

@@ -73,21 +73,6 @@ class ParameterCount:
         """Parameters that a large batch reads: all but the rows of an untied input table [count]."""
         return self.total - (0 if self.tied else self.embedding)
 
-    def streamed_share(self, share: float) -> float:
-        """Return what a step reads that touches a share of the routed experts.
-
-        Parameters
-        ----------
-        share : float
-            Touched experts over all, 1 for a dense model [ratio].
-
-        Returns
-        -------
-        float
-            Parameters read [count].
-        """
-        return self.streamed - (1 - share) * self.experts
-
 
 def parameters(model: ModelConfig) -> ParameterCount:
     """Count the parameters of a model.

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from numbers import Integral, Real
 
@@ -384,3 +385,67 @@ def require_share(name: str, value: object, hint: str = "") -> float:
     if not (_is_number(value) and 0 <= float(value) <= 1):  # type: ignore[arg-type]
         _fail(name, value, "a fraction in [0, 1]", hint)
     return float(value)  # type: ignore[arg-type]
+
+
+def require_one_of(name: str, value: object, allowed: Iterable[str], hint: str = "") -> str:
+    """Return the value if it is one of some words.
+
+    Parameters
+    ----------
+    name, hint : str
+        As in :func:`require_positive` [text].
+    value : object
+        What was given [text].
+    allowed : iterable of str
+        The words, in the order in which the message lists them [text].
+
+    Returns
+    -------
+    str
+        The value.
+
+    Raises
+    ------
+    ValueError
+        For anything else.
+
+    Examples
+    --------
+    >>> require_one_of("prefill", "chunked", ("separate", "chunked"))
+    'chunked'
+    >>> require_one_of("prefill", "both", ("separate", "chunked"))
+    Traceback (most recent call last):
+    ...
+    ValueError: prefill must be one of separate, chunked, got 'both'.
+    """
+    words = list(allowed)
+    if not isinstance(value, str) or value not in words:
+        _fail(name, value, f"one of {', '.join(words)}", hint)
+    return str(value)
+
+
+def round_up(count: float) -> int:
+    """Return the smallest whole number that is not below a count, and do not let rounding add one.
+
+    Parameters
+    ----------
+    count : float
+        Replicas, GPUs or hours that are needed, not whole [count].
+
+    Returns
+    -------
+    int
+        Whole ones [count].
+
+    Notes
+    -----
+    A demand of exactly three, computed as 3.0000000000000004, is three. What differs from a whole number by no more
+    than a billionth of itself, or by a billionth where it is below 1, counts as that number.
+
+    Examples
+    --------
+    >>> math.ceil(2.1 / 0.7), round_up(2.1 / 0.7), round_up(3.001)
+    (4, 3, 4)
+    """
+    nearest = round(count)
+    return nearest if abs(count - nearest) <= 1e-9 * max(1.0, abs(count)) else math.ceil(count)

@@ -163,6 +163,8 @@ def test_bad_input_is_named() -> None:
         tiers.expected_cost(PLACES[0], [])
     with pytest.raises(ValueError, match="^after must be a Place"):
         tiers.expected_cost(PLACES[0], [1.0], 5.0)
+    with pytest.raises(ValueError, match="^limit_seconds must be"):
+        tiers.expected_cost(PLACES[0], [1.0], -math.inf, PLACES[3])
     with pytest.raises(ValueError, match="^options must hold"):
         tiers.cheapest_place([], [1.0])
     with pytest.raises(ValueError, match="^bandwidth must be"):

@@ -270,6 +270,21 @@ def f(m):
     assert check.call("f", LANTERN_70B) == 327_680
 
 
+def test_a_name_that_is_not_bound_yet_is_no_leaning():
+    source = """
+def make():
+    def f(m):
+        return later
+    if False:
+        later = 1
+    return f
+
+
+f = make()
+"""
+    student(source).own_work("f")
+
+
 def test_stand_ins_agree_with_published_totals():
     # Totals as the makers publish them; the library is not asked.
     shapes = {

@@ -136,6 +136,8 @@ def test_bad_input_is_named() -> None:
         serve([CHAT, AGENT], "tokens", num_slots=1, num_steps=1)
     with pytest.raises(ValueError, match="^shares must be"):
         serve([CHAT], "tokens", num_slots=1, num_steps=1, shares={"chat": 0.0})
+    with pytest.raises(ValueError, match="^shares must be one of chat, got 'chats'"):
+        serve([CHAT], "tokens", num_slots=1, num_steps=1, shares={"chats": 2.0})
     with pytest.raises(ValueError, match="^num_cached_tokens must be at most input_len"):
         TenantRequest("a", 0, 5, 5, 6)
     with pytest.raises(ValueError, match="^output must be"):

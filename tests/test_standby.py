@@ -83,6 +83,8 @@ def test_bad_arguments_are_named() -> None:
         replicas_to_hold(2, 300, -1)
     with pytest.raises(ValueError, match="^fleet must be above demand = 2, got 2"):
         late_requests(20, 2, 1, 2, 300, 30)
+    with pytest.raises(ValueError, match="^fleet must be above demand = 2, got 1"):
+        late_requests(20, 2, 2, 1, 300, 30)
     with pytest.raises(ValueError, match="^arrival_rate must be"):
         refused_requests(0, 2, 1, 300)
 

@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from lantern_lib.book_data import write_data
 from lantern_lib.metrics import Slo
 from lantern_lib.simulator import truth
 from lantern_lib.simulator.segments import Segments
-from lantern_lib.studies import bench, designs, desks
+from lantern_lib.studies import bench, capstone, designs, desks
+from lantern_lib.workload import summary
 from lantern_lib.workload.gaps import cache_use, call_columns
 
 DATA = Path(__file__).resolve().parent.parent / "book/data"
@@ -138,10 +140,53 @@ def test_the_caches_of_the_engine_and_of_the_statistics_agree() -> None:
             assert share == pytest.approx(curve[near], abs=0.01)
 
 
-@pytest.mark.parametrize("program", [bench, designs, desks, truth])
+@pytest.mark.parametrize("program", [bench, capstone, designs, desks, truth, summary])
 def test_a_program_says_what_it_needs(program: Any, capsys: pytest.CaptureFixture[str]) -> None:
     assert program.main([]) == 2
-    assert "Usage: python -m" in capsys.readouterr().out
+    assert f"Usage: python -m {program.__name__} " in capsys.readouterr().out
+
+
+def no_traces() -> str:
+    raise ValueError("no traces")
+
+
+def test_a_program_computes_from_its_other_arguments_and_writes_where_it_is_told(tmp_path: Path) -> None:
+    out = tmp_path / "made.json"
+    assert write_data("any FIRST OUT SECOND", ["1", str(out), "2"], lambda first, second: f"{first}, {second}") == 0
+    assert out.read_text(encoding="utf-8") == "1, 2"
+    with pytest.raises(ValueError, match="no traces"):
+        write_data("any OUT", [str(out)], no_traces)
+    assert out.read_text(encoding="utf-8") == "1, 2", "a program that fails leaves the file as it was"
+
+
+MEASURED = {
+    bench: ("workbench", {"row": GRID["settings"]}),
+    capstone: ("capstone", {"row": load("capstone")["changes"], "closed_loop": load("capstone")["closed"]}),
+    designs: ("designs", {"row": SWEEP}),
+    desks: ("desks", {"measure": DESKS}),
+    truth: ("vllm_runs", {"summarise": [RUNS]}),
+    summary: ("traces", {"summarise": [load("traces")]}),
+}
+
+
+def replay(values: list[Any]) -> Callable[..., Any]:
+    coming = iter(values)
+    return lambda *_, **__: next(coming)
+
+
+@pytest.mark.parametrize("program", MEASURED, ids=lambda program: program.__name__.rsplit(".")[-1])
+def test_a_program_writes_what_it_measured_as_the_committed_file_has_it(
+    program: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To the byte. The measuring itself takes minutes, so what it once gave stands in for it."""
+    name, stand_ins = MEASURED[program]
+    for function, values in stand_ins.items():
+        monkeypatch.setattr(program, function, replay(values))
+    out, committed = tmp_path / "made.json", DATA / f"{name}.json"
+    names = program.main.args[0].split()[1:]
+    given = [str(out) if each == "OUT" else str(DATA / "traces.json") for each in names]
+    assert program.main(given) == 0
+    assert out.read_text(encoding="utf-8") == committed.read_text(encoding="utf-8")
 
 
 def test_the_workbench_runs_without_a_screen() -> None:

@@ -21,6 +21,7 @@ LIBRARY = ROOT / "lantern_lib"
 # Lowest first. A module imports only from those before it.
 LAYERS = [
     "units",
+    "book_data",
     "hardware",
     "model_parts",
     "model_config",

@@ -7,8 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from lantern_lib.workload.summary import LIFETIMES, SOURCES, main, summarise
 
 FILE = Path(__file__).resolve().parent.parent / "book/data/traces.json"
@@ -48,11 +46,6 @@ def test_the_parts_of_the_summary_agree_with_each_other() -> None:
     ]
     for key in ("azure-code", "azure-chat", "mooncake"):
         assert sum(SUMMARY[key]["per_minute"]) <= SUMMARY[key]["requests"]
-
-
-def test_the_program_asks_for_three_arguments(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["only", "two"]) == 2
-    assert "TRACES OUT DATE" in capsys.readouterr().out
 
 
 def test_the_program_writes_the_committed_file(tmp_path: Path, outside: Callable[[str], Path]) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from decimal import ROUND_HALF_EVEN, Decimal
 
 import pytest
@@ -93,9 +94,31 @@ def test_require_fraction(bad: object) -> None:
 
 
 @pytest.mark.parametrize("bad", [*NOT_NUMBERS, 1, 1.5, -0.1])
-def test_require_share(bad: object) -> None:
+def test_require_fraction_from_zero(bad: object) -> None:
     with pytest.raises(ValueError, match=r"reserve must be a fraction in \[0, 1\), got"):
         units.require_fraction("reserve", bad, zero=True)
+
+
+@pytest.mark.parametrize("bad", [*NOT_NUMBERS, 1.001, -0.1])
+def test_require_share(bad: object) -> None:
+    with pytest.raises(ValueError, match=r"found_share must be a fraction in \[0, 1\], got"):
+        units.require_share("found_share", bad)
+    assert units.require_share("found_share", 0) == 0.0
+    assert units.require_share("found_share", 1) == 1.0
+
+
+@pytest.mark.parametrize("bad", ["both", "", None, 1, ["chunked"]])
+def test_require_one_of(bad: object) -> None:
+    with pytest.raises(ValueError, match=r"^prefill must be one of separate, chunked, got .*\. Choose one\.$"):
+        units.require_one_of("prefill", bad, ("separate", "chunked"), "Choose one.")
+
+
+@pytest.mark.parametrize("whole", [0, 1, 3, 1000, 10**9])
+def test_a_count_is_rounded_up_unless_rounding_made_it_larger(whole: int) -> None:
+    above, below = math.nextafter(whole, math.inf), math.nextafter(whole, -math.inf)
+    assert units.round_up(whole) == units.round_up(above) == units.round_up(below) == whole
+    assert units.round_up(whole + max(whole, 1) * 1e-8) == whole + max(1, whole // 10**8)
+    assert units.round_up(-0.5) == 0
 
 
 def test_numpy_numbers_are_numbers() -> None:

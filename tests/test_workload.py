@@ -23,7 +23,6 @@ def test_rows_come_back_in_order_of_arrival() -> None:
     assert list(work) == [ROWS[1], ROWS[0], ROWS[2]]
     assert list(work.first(2)) == [ROWS[1], ROWS[0]]
     assert len(work.first(9)) == 3
-    assert list(work.at_rate(2).arrival_seconds) == [0.25, 1.0, 1.0]
 
 
 def test_left_out_columns_have_their_defaults() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import altair as alt
 
+from lantern_lib.book_data import significant
 from lantern_lib.figures.explore import WIDTH, readout, ring, rows_chart, selector
 from lantern_lib.figures.roles import CONTROL, MEMORY, PLOT_MUTED, PLOT_SURFACE, PLOT_TEXT, TOTAL, Role
 from lantern_lib.usual_formulas import LOG_MISTAKES, MISTAKES, Mistake, Wrong
@@ -70,7 +71,7 @@ def _rows(
                     "choice": choice,
                     "kind": wrong.mistake.quantity,
                     "strip": HEAD + STRIP * strips[wrong.mistake.key] + DROP,
-                    "factor": float(f"{wrong.factor:.4g}"),
+                    "factor": significant(wrong.factor, 4),
                     "shown": factor_words(wrong.factor),
                 }
             )

@@ -13,6 +13,7 @@ from lantern_lib.figures.explore import WIDTH, grips, knob, label, readout, ring
 from lantern_lib.figures.roles import ARITHMETIC, CONTROL, MEMORY, PLOT_MUTED, TOTAL, USER, Role
 from lantern_lib.hardware import Replica
 from lantern_lib.model_config import ModelConfig
+from lantern_lib.units import require_one_of
 from lantern_lib.workload.gaps import machine_seconds
 
 #: The traces of the arrivals plot, as readers know them.
@@ -288,8 +289,7 @@ def arrivals(summary: Mapping[str, Any], *, trace: str = "azure-code") -> alt.La
     >>> len(arrivals({key: {"per_minute": [3, 5]} for key in TRACES}).layer)
     4
     """
-    if trace not in TRACES:
-        raise ValueError(f"trace must be one of {', '.join(TRACES)}, got {trace!r}. These have requests by the minute.")
+    require_one_of("trace", trace, TRACES, "These have requests by the minute.")
     rows = []
     for key, name in TRACES.items():
         counts = summary[key]["per_minute"]

@@ -9,16 +9,13 @@ import altair as alt
 
 from lantern_lib.capacity import dollars_per_million
 from lantern_lib.figures.explore import WIDTH, grips, knob, label, readout, ring, rows_chart, selector
-from lantern_lib.figures.part_g_simulator_plots import _dashed, _knee_panels
-from lantern_lib.figures.roles import ATTACKER, PLOT_MUTED, USER
+from lantern_lib.figures.promise_panels import promise_line, promise_panels, promise_row, short_seconds
+from lantern_lib.figures.roles import ATTACKER, USER
 from lantern_lib.studies.bench import OUTPUT_LEN, PROMISE, PROMPT_LEN
+from lantern_lib.units import require_one_of
 
 #: GPUs of one replica.
 GPUS = 4
-
-
-def _seconds(seconds: float) -> str:
-    return f"{seconds:.2f} s" if seconds < 10 else f"{seconds:.0f} s"
 
 
 def million_at(rate: float, replicas: int, gpu_hour_dollars: float) -> float:
@@ -51,19 +48,14 @@ def _rows(data: Mapping[str, Any], gpu_hour_dollars: float) -> list[dict[str, An
     for each in data["changes"]:
         ttft, tpot = [value / 1e3 for value in each["ttft"]], [value / 1e4 for value in each["tpot"]]
         price = million_at(each["knee"], each["replicas"], gpu_hour_dollars)
-        for stop, (rate, first, pace) in enumerate(zip(data["rates"], ttft, tpot, strict=True)):
-            rows.append(
-                {
-                    "change": each["words"],
-                    "stop": stop,
-                    "rate": rate,
-                    "ttft": max(0.03, first),
-                    "tpot": round(1e3 * pace, 1),
-                    "ttft_text": f"at {rate:g} a second: first token {_seconds(first)}",
-                    "tpot_text": f"{1e3 * pace:.0f} ms a token",
-                    "verdict": f"knee {each['knee']:.1f}; there a million tokens for ${price:.2f}",
-                }
-            )
+        verdict = {
+            "change": each["words"],
+            "verdict": f"knee {each['knee']:.1f}; there a million tokens for ${price:.2f}",
+        }
+        rows += [
+            promise_row(stop, rate, first, pace) | verdict
+            for stop, (rate, first, pace) in enumerate(zip(data["rates"], ttft, tpot, strict=True))
+        ]
     return rows
 
 
@@ -100,31 +92,12 @@ def one_change(
     2
     """
     names = [each["words"] for each in data["changes"]]
-    if change not in names:
-        raise ValueError(f"change must be one of {', '.join(names)}, got {change!r}.")
+    require_one_of("change", change, names)
     rows = _rows(data, gpu_hour_dollars)
     grip = ring("Rate", "rate", rate, data["rates"])
-    x = alt.X("rate:Q", title="requests a second", scale=alt.Scale(domain=[0.8, 10.2], nice=False))
-    base = rows_chart(rows).transform_filter("datum.change == change").encode(x=x)
-    here = base.transform_filter(grip)
-    start = [{name: row[name] for name in ("rate", "ttft", "tpot")} for row in rows if row["change"] == names[0]]
-    before = rows_chart(start).encode(x=x).mark_line(stroke=PLOT_MUTED, strokeDash=[2, 2], strokeWidth=1.5)
-    wait: dict[str, Any] = {
-        "title": "first token, 95th percentile, s",
-        "scale": alt.Scale(type="log", domain=[0.03, 50_000], nice=False, clamp=True),
-        "axis": alt.Axis(values=[0.1, 1, 10, 100, 1000]),
-    }
-    pace: dict[str, Any] = {
-        "title": "time per token, 95th percentile, ms",
-        "scale": alt.Scale(domain=[0, 110], nice=False),
-    }
-    limits = [
-        _dashed([{"at": PROMISE.ttft_seconds, "name": "promise: 2 s"}], alt.Y("at:Q", **wait), -8),
-        _dashed([{"at": 1e3 * (PROMISE.tpot_seconds or 0), "name": "promise: 50 ms"}], alt.Y("at:Q", **pace), -16),
-    ]
-    top, bottom = _knee_panels(base, here, before, limits, (wait, pace), grip)
+    start = [row for row in rows if row["change"] == names[0]]
     return (
-        alt.vconcat(top, bottom)
+        promise_panels(rows, "datum.change == change", start, grip, -16)
         .add_params(selector("change", "Change", names, change))
         .properties(
             description=(
@@ -145,7 +118,7 @@ def _closed_rows(closed: Sequence[Mapping[str, float]]) -> list[dict[str, Any]]:
             "rate": each["rate"],
             "ttft": each["ttft"],
             "users_text": f"{each['users']} users: {each['rate']:.2f} requests a second",
-            "time_text": f"first token {_seconds(each['ttft'])}, {1e3 * each['tpot']:.0f} ms a token",
+            "time_text": f"first token {short_seconds(each['ttft'])}, {1e3 * each['tpot']:.0f} ms a token",
         }
         for stop, each in enumerate(closed)
     ]
@@ -194,7 +167,7 @@ def two_tests(data: Mapping[str, Any], *, users: int) -> alt.LayerChart:
     here = closed.transform_filter(grip)
     y = alt.Y("ttft:Q", **wait)
     return alt.layer(
-        *_dashed([{"at": PROMISE.ttft_seconds, "name": "promise: 2 s"}], alt.Y("at:Q", **wait), -8),
+        *promise_line(PROMISE.ttft_seconds, "promise: 2 s", wait, -8),
         opened.mark_line(stroke=USER.light, strokeDash=list(USER.dash), strokeWidth=2).encode(y=y),
         closed.mark_line(stroke=ATTACKER.light, strokeDash=list(ATTACKER.dash), strokeWidth=2).encode(
             y=y, order=alt.Order("stop:Q")

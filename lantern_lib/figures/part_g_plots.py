@@ -9,6 +9,7 @@ from typing import Any
 import altair as alt
 
 from lantern_lib import capacity, standby, timing_channel
+from lantern_lib.book_data import significant
 from lantern_lib.figures.explore import WIDTH, grips, knob, label, readout, ring, rows_chart, selector
 from lantern_lib.figures.roles import ARITHMETIC, ATTACKER, CONTROL, MEMORY, PLOT_MUTED, TOTAL, USER, Role
 from lantern_lib.measurements import CARDS, MODELS, Measurement, floor
@@ -59,8 +60,8 @@ def _rows(measurements: Sequence[Measurement]) -> list[dict[str, Any]]:
                 "model": model,
                 "card": card,
                 "batch": _group(one.batch_size),
-                "floor": float(f"{least.seconds * 1e3:.4g}"),
-                "ms": float(f"{least.measured_seconds * 1e3:.4g}"),
+                "floor": significant(least.seconds * 1e3, 4),
+                "ms": significant(least.measured_seconds * 1e3, 4),
                 "share": round(least.share, 3),
                 "run": f"{model}, {one.tp_size} × {card}, {batch}",
                 "times": f"{_time(least.measured_seconds)}, floor {_time(least.seconds)}: {least.share:.2f}{verdict}",

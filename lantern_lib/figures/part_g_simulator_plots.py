@@ -8,8 +8,9 @@ from typing import Any
 import altair as alt
 
 from lantern_lib.figures.explore import WIDTH, grips, knob, label, readout, ring, rows_chart, selector
-from lantern_lib.figures.roles import ARITHMETIC, CONTROL, MEMORY, PLOT_MUTED, USER, Role
-from lantern_lib.studies.bench import PROMISE, breaks_at
+from lantern_lib.figures.promise_panels import promise_panels, promise_row
+from lantern_lib.figures.roles import ARITHMETIC, CONTROL, MEMORY, USER, Role
+from lantern_lib.studies.bench import breaks_at
 from lantern_lib.studies.designs import NUM_REPLICAS, SPLITS, highest_rate, turns_rate
 
 #: Promises on the time per token that the plot of the designs offers [milliseconds].
@@ -30,16 +31,6 @@ def _drafts(count: int) -> str:
     return f"{count} drafts" if count else "off"
 
 
-def _dashed(rows: list[dict[str, Any]], y: alt.Y, dy: int) -> list[alt.Chart]:
-    base = rows_chart(rows)
-    rule = base.mark_rule(stroke=CONTROL.light, strokeDash=list(CONTROL.dash), strokeWidth=1.5)
-    words = base.mark_text(align="right", dx=-4, dy=dy, fontSize=12, fontWeight=600, fill=CONTROL.light)
-    return [
-        rule.encode(x=alt.value(0), x2=alt.value("width"), y=y),
-        words.encode(x=alt.value("width"), y=y, text="name:N"),
-    ]
-
-
 def _knee_rows(grid: Mapping[str, Any]) -> list[dict[str, Any]]:
     rates, rows = grid["rates"], []
     for each in grid["settings"]:
@@ -55,48 +46,8 @@ def _knee_rows(grid: Mapping[str, Any]) -> list[dict[str, Any]]:
             "drafts": _drafts(each["draft_len"]),
         }
         for stop, (rate, first, pace) in enumerate(zip(rates, ttft, tpot, strict=True)):
-            first_text = f"{first:.2f} s" if first < 10 else f"{first:.0f} s"
-            rows.append(
-                levels
-                | {
-                    "stop": stop,
-                    "rate": rate,
-                    "ttft": max(0.03, first),
-                    "tpot": round(1e3 * pace, 1),
-                    "ttft_text": f"at {rate:g} a second: first token {first_text}",
-                    "tpot_text": f"{1e3 * pace:.0f} ms a token",
-                    "verdict": verdict,
-                }
-            )
+            rows.append(levels | promise_row(stop, rate, first, pace) | {"verdict": verdict})
     return rows
-
-
-def _knee_panels(
-    base: alt.Chart,
-    here: alt.Chart,
-    before: alt.Chart,
-    limits: list[list[alt.Chart]],
-    axes: tuple[dict[str, Any], dict[str, Any]],
-    grip: alt.Parameter,
-) -> tuple[alt.LayerChart, alt.LayerChart]:
-    wait, pace = axes
-    top = alt.layer(
-        *limits[0],
-        before.encode(y=alt.Y("ttft:Q", **wait)),
-        base.mark_line(stroke=USER.light).encode(y=alt.Y("ttft:Q", **wait)),
-        knob(here, "ttft"),
-        readout(here, "ttft", "ttft_text", 16),
-        readout(here, "verdict", "verdict", 36),
-        grips(base, 220, grip),
-    ).properties(width=WIDTH, height=220)
-    bottom = alt.layer(
-        *limits[1],
-        before.encode(y=alt.Y("tpot:Q", **pace)),
-        base.mark_line(stroke=MEMORY.light).encode(y=alt.Y("tpot:Q", **pace)),
-        knob(here, "tpot", first=False),
-        readout(here, "tpot", "tpot_text", 16),
-    ).properties(width=WIDTH, height=170)
-    return top, bottom
 
 
 def knee(
@@ -137,37 +88,15 @@ def knee(
     """
     rows = _knee_rows(grid)
     first = {"chunk": _chunk(chunk), "cap": str(max_batch), "hit": _hit(hit_percent), "drafts": _drafts(draft_len)}
-    start = [
-        {name: row[name] for name in ("rate", "ttft", "tpot")}
-        for row in rows
-        if all(row[name] == value for name, value in first.items())
-    ]
+    start = [row for row in rows if all(row[name] == value for name, value in first.items())]
     if not start:
         raise ValueError(f"chunk, max_batch, hit_percent and draft_len must be a setting of the grid, got {first}.")
     grip = ring("Rate", "rate", rate, grid["rates"])
-    x = alt.X("rate:Q", title="requests a second", scale=alt.Scale(domain=[0.8, 10.2], nice=False))
     chosen = " && ".join(f"datum.{name} == {name}" for name in first)
-    base = rows_chart(rows).transform_filter(chosen).encode(x=x)
-    here = base.transform_filter(grip)
-    before = rows_chart(start).encode(x=x).mark_line(stroke=PLOT_MUTED, strokeDash=[2, 2], strokeWidth=1.5)
-    wait: dict[str, Any] = {
-        "title": "first token, 95th percentile, s",
-        "scale": alt.Scale(type="log", domain=[0.03, 50_000], nice=False, clamp=True),
-        "axis": alt.Axis(values=[0.1, 1, 10, 100, 1000]),
-    }
-    pace: dict[str, Any] = {
-        "title": "time per token, 95th percentile, ms",
-        "scale": alt.Scale(domain=[0, 110], nice=False),
-    }
-    limits = [
-        _dashed([{"at": PROMISE.ttft_seconds, "name": "promise: 2 s"}], alt.Y("at:Q", **wait), -8),
-        _dashed([{"at": 1e3 * (PROMISE.tpot_seconds or 0), "name": "promise: 50 ms"}], alt.Y("at:Q", **pace), 12),
-    ]
-    top, bottom = _knee_panels(base, here, before, limits, (wait, pace), grip)
     options = {name: list(dict.fromkeys(row[name] for row in rows)) for name in first}
     names = {"chunk": "Prompts in steps of", "cap": "Batch cap", "hit": "Found in cache", "drafts": "Speculation"}
     return (
-        alt.vconcat(top, bottom)
+        promise_panels(rows, chosen, start, grip, 12)
         .add_params(*(selector(name, names[name], options[name], value) for name, value in first.items()))
         .properties(
             description=(

@@ -3,6 +3,7 @@ correct stand-ins for earlier tasks, and a look at what a student's function lea
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import json
 import types
@@ -13,7 +14,7 @@ from typing import Any
 from lantern_lib.hardware import ACCELERATORS, Replica
 from lantern_lib.hf_config import from_hf_config
 from lantern_lib.model_config import LANTERN_70B, ModelConfig
-from lantern_lib.units import require_int
+from lantern_lib.units import require_int, require_one_of
 
 #: Modules that a student's function may use in every week.
 ALWAYS_ALLOWED = frozenset({"lantern_lib.units", "lantern_lib.hardware", "lantern_lib.model_config"})
@@ -82,8 +83,7 @@ def given_replica(accelerator_name: str, tp_size: int) -> Replica:
     >>> given_replica("H100", 4).tp_size
     4
     """
-    if accelerator_name not in ACCELERATORS:
-        raise ValueError(f"accelerator_name must be one of {', '.join(ACCELERATORS)}, got {accelerator_name!r}.")
+    require_one_of("accelerator_name", accelerator_name, ACCELERATORS)
     return Replica(ACCELERATORS[accelerator_name], tp_size=tp_size)
 
 
@@ -200,7 +200,10 @@ def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
 
 def _reached(function: types.FunctionType, past: Collection[str]) -> list[Any]:
     names = {name for code in _codes(function.__code__) for name in code.co_names} - set(past)
-    cells = [cell.cell_contents for cell in function.__closure__ or () if cell is not None]
+    cells = []
+    for cell in function.__closure__ or ():
+        with contextlib.suppress(ValueError):  # a name that the enclosing function has not bound yet
+            cells.append(cell.cell_contents)
     found = [function.__globals__[name] for name in names if name in function.__globals__]
     return found + cells + list(function.__defaults__ or ())
 

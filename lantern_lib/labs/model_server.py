@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from lantern_lib.units import require_int, require_positive
+from lantern_lib.units import require_int, require_one_of, require_positive
 
 PARTS = ("tools", "system", "messages")
 _TOKEN = re.compile(r"\w+|[^\w\s]")
@@ -85,8 +85,7 @@ class Block:
     mark: bool = False
 
     def __post_init__(self) -> None:
-        if self.part not in PARTS:
-            raise ValueError(f"part must be one of {', '.join(PARTS)}, got {self.part!r}.")
+        require_one_of("part", self.part, PARTS)
 
 
 @dataclass(frozen=True)

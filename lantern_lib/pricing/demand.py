@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lantern_lib.pricing.rates import HOURS_PER_MONTH
-from lantern_lib.units import require_non_negative, require_positive, require_share
+from lantern_lib.units import require_non_negative, require_positive, require_share, round_up
 
 # Hours 0 to 23 of a working day, in tenths of the mean hour: a quiet night, a steep morning, two humps around lunch and
 # an evening that fades. A shape made up for the course, round so that every sum can be done by hand; it adds up to 240.
@@ -81,8 +80,7 @@ def demand_percentile(demand: Sequence[float], q: float) -> float:
     if not demand:
         raise ValueError("demand must be at least one hour, got none.")
     ordered = sorted(float(require_non_negative("demand", tokens)) for tokens in demand)
-    # The slack keeps 0.1 × 10 at rank 1 where floating point gives a little more.
-    return ordered[max(math.ceil(share * len(ordered) - 1e-9), 1) - 1]
+    return ordered[max(round_up(share * len(ordered)), 1) - 1]
 
 
 @dataclass(frozen=True)
@@ -108,11 +106,6 @@ class SpilloverPlan:
     def floor_share(self) -> float:
         """Share of the tokens served by the floor [ratio]."""
         return self.floor_tokens / self.total_tokens
-
-    @property
-    def refused_share(self) -> float:
-        """Share of the tokens that nobody served [ratio]."""
-        return self.refused_tokens / self.total_tokens
 
 
 def plan_with_spillover(

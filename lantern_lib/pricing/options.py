@@ -9,17 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lantern_lib.units import require_non_negative
+from lantern_lib.units import require_non_negative, require_one_of
 
 #: Ways to get capacity; of two at the same cost, the one that stands first is chosen.
 KINDS = ("per-token", "provisioned", "spillover", "self-hosted")
 #: Classes of data, from the least to the most protected.
 DATA_CLASSES = ("public", "internal", "confidential", "restricted")
-
-
-def _require_in(name: str, value: object, allowed: Sequence[str]) -> None:
-    if value not in allowed:
-        raise ValueError(f"{name} must be one of {', '.join(allowed)}, got {value!r}.")
 
 
 @dataclass(frozen=True)
@@ -53,8 +48,8 @@ class Option:
     pinned_weights: bool = False
 
     def __post_init__(self) -> None:
-        _require_in("kind", self.kind, KINDS)
-        _require_in("highest_class", self.highest_class, DATA_CLASSES)
+        require_one_of("kind", self.kind, KINDS)
+        require_one_of("highest_class", self.highest_class, DATA_CLASSES)
         require_non_negative("monthly_dollars", self.monthly_dollars)
         if not self.regions:
             raise ValueError("regions must be at least one region, got none. Where are requests processed?")
@@ -82,7 +77,7 @@ class Requirements:
     must_reproduce: bool = False
 
     def __post_init__(self) -> None:
-        _require_in("data_class", self.data_class, DATA_CLASSES)
+        require_one_of("data_class", self.data_class, DATA_CLASSES)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from lantern_lib.capacity import SECONDS_PER_HOUR, Demand
 from lantern_lib.pricing.rates import HOURS_PER_MONTH, break_even_tokens, break_even_utilization
-from lantern_lib.units import require_fraction, require_int, require_non_negative, require_positive
+from lantern_lib.units import require_fraction, require_int, require_non_negative, require_positive, round_up
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class Fleet:
         2
         """
         volume = require_non_negative("monthly_tokens", monthly_tokens)
-        return max(math.ceil(volume / self.group_capacity_tokens), 1)
+        return max(round_up(volume / self.group_capacity_tokens), 1)
 
     def monthly_dollars(self, monthly_tokens: float) -> float:
         """Return the cost of a month.
@@ -171,7 +171,7 @@ class Fleet:
         gained = price * self.group_capacity_tokens - self.group_dollars  # what one full group saves
         if gained <= 0:
             return math.inf
-        groups = max(math.ceil(self.standing_dollars / gained - 1e-12), 1)
+        groups = max(round_up(self.standing_dollars / gained), 1)
         return break_even_tokens(groups * self.group_dollars + self.standing_dollars, price)
 
     def token_dollars_at(self, utilization: float, groups: int = 1) -> float:

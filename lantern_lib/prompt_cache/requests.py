@@ -11,7 +11,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 
 from lantern_lib.prompt_cache.policy import Bill, CachePolicy
-from lantern_lib.units import require_int, require_non_negative
+from lantern_lib.units import require_int, require_non_negative, require_one_of
 from lantern_lib.workload import Session
 
 PARTS = ("tools", "system", "messages")
@@ -30,8 +30,7 @@ class Block:
     breakpoint: bool = False
 
     def __post_init__(self) -> None:
-        if self.part not in PARTS:
-            raise ValueError(f"part must be one of {', '.join(PARTS)}, got {self.part!r}.")
+        require_one_of("part", self.part, PARTS)
         require_int("num_tokens", self.num_tokens)
 
 

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from lantern_lib import kv_cache
 from lantern_lib.hardware import Replica
 from lantern_lib.model_config import ModelConfig
 from lantern_lib.simulator.cost import StepModel, step_model
-from lantern_lib.units import require_int, require_non_negative, require_positive
+from lantern_lib.units import require_int, require_non_negative, require_one_of, require_positive
 
 Prefill = Literal["separate", "chunked"]
 Admission = Literal["final", "blocks"]
 Preemption = Literal["recompute", "swap"]
-
-
-def _one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:
-    if value not in allowed:
-        raise ValueError(f"{name} must be one of {', '.join(allowed)}, got {value!r}.")
 
 
 @dataclass(frozen=True)
@@ -84,9 +79,9 @@ class EngineConfig:
         require_int("max_batch", self.max_batch)
         require_int("token_budget", self.token_budget)
         require_int("block_size", self.block_size)
-        _one_of("prefill", self.prefill, ("separate", "chunked"))
-        _one_of("admission", self.admission, ("final", "blocks"))
-        _one_of("preemption", self.preemption, ("recompute", "swap"))
+        require_one_of("prefill", self.prefill, get_args(Prefill))
+        require_one_of("admission", self.admission, get_args(Admission))
+        require_one_of("preemption", self.preemption, get_args(Preemption))
         require_non_negative("swap_token_seconds", self.swap_token_seconds)
         require_int("host_blocks", self.host_blocks, minimum=0)
         require_non_negative("host_block_seconds", self.host_block_seconds)

@@ -12,6 +12,7 @@ from lantern_lib.metrics import Slo, summary
 from lantern_lib.model_config import LANTERN_70B, ModelConfig
 from lantern_lib.simulator.config import engine_for
 from lantern_lib.simulator.run import simulate
+from lantern_lib.units import require_one_of
 from lantern_lib.workload.arrivals import Exponential, Lengths, gamma
 
 #: Model and machine by the name that a point gives.
@@ -74,8 +75,7 @@ def run_point(point: Mapping[str, Any]) -> dict[str, float]:
     """
     load = {name: point.get(name, default) for name, default in _LOAD.items()}
     rules = {name: value for name, value in point.items() if name not in _LOAD}
-    if load["setting"] not in SETTINGS:
-        raise ValueError(f"setting must be one of {', '.join(SETTINGS)}, got {load['setting']!r}.")
+    require_one_of("setting", load["setting"], SETTINGS)
     prompts: int | Lengths = load["prompt_len"]
     outputs: int | Lengths = load["output_len"]
     if load["vary_lengths"]:

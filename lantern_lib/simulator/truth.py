@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lantern_lib.book_data import significant, write_data
 from lantern_lib.hardware import NVLINK_3, Accelerator, Replica
 from lantern_lib.kv_cache import memory_budget
 from lantern_lib.metrics import Columns
@@ -74,10 +75,6 @@ RUNS = {
 }
 
 
-def _rounded(value: float, digits: int = 5) -> float:
-    return float(f"{value:.{digits}g}")
-
-
 def measures(run: Columns, used: NDArray[np.bool_]) -> dict[str, float]:
     """Return the three numbers by which runs are compared.
 
@@ -104,7 +101,7 @@ def measures(run: Columns, used: NDArray[np.bool_]) -> dict[str, float]:
     pace = (run.last_token_seconds - run.first_token_seconds) / (run.output_len - 1)
     wait = run.first_token_seconds - run.arrival_seconds
     found = {"ttft": wait[used].mean(), "tpot": pace[used].mean(), "makespan": run.last_token_seconds.max()}
-    return {name: _rounded(float(value)) for name, value in found.items()}
+    return {name: significant(float(value)) for name, value in found.items()}
 
 
 @dataclass(frozen=True)
@@ -177,7 +174,7 @@ def _compare(fitted: _Fitted, other: Calibration) -> dict[str, Any]:
         settings["fraction"] = replace(fit.config, num_blocks=int(tokens // 16))
         settings["endless"] = replace(fit.config, num_blocks=ENDLESS)
         row |= {"pool_tokens": 16 * run.num_blocks, "fraction_tokens": 16 * int(tokens // 16)}
-    row["fitted"] = dict(zip(("compute", "bandwidth", "overhead"), (_rounded(x) for x in three), strict=True))
+    row["fitted"] = dict(zip(("compute", "bandwidth", "overhead"), (significant(x) for x in three), strict=True))
     row |= {"fit_runs": fit.num_runs, "max_batch": run.max_batch}
     row["measured"] = measures(fitted.log, ~fitted.early)
     row["settings"] = {name: fitted.predicted(config) for name, config in settings.items()}
@@ -262,36 +259,17 @@ def summarise(folder: str | Path, date: str) -> dict[str, Any]:
         "runs": {name: _compare(each, fitted[others[name]].fit) for name, each in fitted.items()},
         "mooncake": {
             "block_size": trace.block_size,
-            "lru": [[blocks, _rounded(cache_reuse(trace, blocks))] for blocks in CACHE_BLOCKS],
+            "lru": [[blocks, significant(cache_reuse(trace, blocks))] for blocks in CACHE_BLOCKS],
         },
     }
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Write the comparison.
+def _text(folder: str, date: str) -> str:
+    return json.dumps(summarise(folder, date), allow_nan=False, indent=1) + "\n"
 
-    Parameters
-    ----------
-    arguments : sequence of str
-        The folder, the file to write, and the day the files were fetched [text].
 
-    Returns
-    -------
-    int
-        0, or 2 if the arguments are not three.
-
-    Examples
-    --------
-    >>> main([])
-    Usage: python -m lantern_lib.simulator.truth TRACES OUT DATE
-    2
-    """
-    if len(arguments) != 3:
-        print("Usage: python -m lantern_lib.simulator.truth TRACES OUT DATE")
-        return 2
-    folder, out, date = arguments
-    Path(out).write_text(json.dumps(summarise(folder, date), allow_nan=False, indent=1) + "\n", encoding="utf-8")
-    return 0
+#: Read the logs, and write the comparison to the file that is named.
+main = partial(write_data, "lantern_lib.simulator.truth TRACES OUT DATE", make=_text)
 
 
 if __name__ == "__main__":

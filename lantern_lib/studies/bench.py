@@ -9,12 +9,13 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from lantern_lib.book_data import json_lines, write_data
 from lantern_lib.hardware import H100, Replica
 from lantern_lib.metrics import Slo, Summary, summary
 from lantern_lib.model_config import LANTERN_70B
@@ -245,31 +246,12 @@ def row_of(rows: Mapping[str, Any], setting: Setting) -> dict[str, Any]:
     raise ValueError(f"setting must be one of the grid, got {setting!r}. Its levels are CHUNKS, CAPS, HITS and DRAFTS.")
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Write the grid.
+def _text() -> str:
+    return f'{{"rates": {json.dumps(RATES)},\n"settings": [\n{json_lines(map(row, grid()))}\n]}}\n'
 
-    Parameters
-    ----------
-    arguments : sequence of str
-        The file to write [text].
 
-    Returns
-    -------
-    int
-        0, or 2 if there is not one argument.
-
-    Examples
-    --------
-    >>> main([])
-    Usage: python -m lantern_lib.studies.bench OUT
-    2
-    """
-    if len(arguments) != 1:
-        print("Usage: python -m lantern_lib.studies.bench OUT")
-        return 2
-    rows = ",\n".join(json.dumps(row(setting)) for setting in grid())
-    Path(arguments[0]).write_text(f'{{"rates": {json.dumps(RATES)},\n"settings": [\n{rows}\n]}}\n', encoding="utf-8")
-    return 0
+#: Write the grid to the file that is named.
+main = partial(write_data, "lantern_lib.studies.bench OUT", make=_text)
 
 
 if __name__ == "__main__":

@@ -9,9 +9,10 @@ import json
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
+from functools import partial
 from typing import Any
 
+from lantern_lib.book_data import json_lines, write_data
 from lantern_lib.hardware import H100, Replica
 from lantern_lib.metrics import Summary, summary
 from lantern_lib.model_config import LANTERN_70B
@@ -290,33 +291,13 @@ def row(change: Change, rates: Sequence[float] = bench.RATES) -> dict[str, Any]:
     }
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Write everything.
+def _text() -> str:
+    changes, users = json_lines(map(row, CHANGES)), json_lines(map(closed_loop, USERS))
+    return f'{{"rates": {json.dumps(bench.RATES)},\n"changes": [\n{changes}\n],\n"closed": [\n{users}\n]}}\n'
 
-    Parameters
-    ----------
-    arguments : sequence of str
-        The file to write [text].
 
-    Returns
-    -------
-    int
-        0, or 2 if there is not one argument.
-
-    Examples
-    --------
-    >>> main([])
-    Usage: python -m lantern_lib.studies.capstone OUT
-    2
-    """
-    if len(arguments) != 1:
-        print("Usage: python -m lantern_lib.studies.capstone OUT")
-        return 2
-    changes = ",\n".join(json.dumps(row(change)) for change in CHANGES)
-    users = ",\n".join(json.dumps(closed_loop(count)) for count in USERS)
-    text = f'{{"rates": {json.dumps(bench.RATES)},\n"changes": [\n{changes}\n],\n"closed": [\n{users}\n]}}\n'
-    Path(arguments[0]).write_text(text, encoding="utf-8")
-    return 0
+#: Write everything to the file that is named.
+main = partial(write_data, "lantern_lib.studies.capstone OUT", make=_text)
 
 
 if __name__ == "__main__":

@@ -5,16 +5,16 @@
 
 from __future__ import annotations
 
-import json
 import math
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from lantern_lib.book_data import json_lines, significant, write_data
 from lantern_lib.capacity import Traffic, fleet_demand
 from lantern_lib.chunked_prefill import cache_transfer
 from lantern_lib.hardware import H100, Replica
@@ -225,36 +225,18 @@ def row(design: Design, prompt_len: int) -> dict[str, Any]:
         "design": design.name,
         "prompt_len": prompt_len,
         "rates": rates,
-        "ttft": [float(f"{run.ttft.p95:.4g}") for run in runs],
-        "tpot": [float(f"{run.tpot.p95:.4g}") for run in runs],
+        "ttft": [significant(run.ttft.p95, 4) for run in runs],
+        "tpot": [significant(run.tpot.p95, 4) for run in runs],
     }
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Write the sweep.
+def _text() -> str:
+    rows = (row(design, length) for length in PROMPT_LENS for design in designs())
+    return f"[\n{json_lines(rows)}\n]\n"
 
-    Parameters
-    ----------
-    arguments : sequence of str
-        The file to write [text].
 
-    Returns
-    -------
-    int
-        0, or 2 if there is not one argument.
-
-    Examples
-    --------
-    >>> main([])
-    Usage: python -m lantern_lib.studies.designs OUT
-    2
-    """
-    if len(arguments) != 1:
-        print("Usage: python -m lantern_lib.studies.designs OUT")
-        return 2
-    rows = [json.dumps(row(design, length)) for length in PROMPT_LENS for design in designs()]
-    Path(arguments[0]).write_text("[\n" + ",\n".join(rows) + "\n]\n", encoding="utf-8")
-    return 0
+#: Write the sweep to the file that is named.
+main = partial(write_data, "lantern_lib.studies.designs OUT", make=_text)
 
 
 if __name__ == "__main__":

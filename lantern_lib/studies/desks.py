@@ -8,19 +8,22 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lantern_lib.book_data import json_lines, significant, write_data
 from lantern_lib.hardware import H100, Replica
 from lantern_lib.kv_cache import bytes_per_token
+from lantern_lib.metrics import summary
 from lantern_lib.model_config import LANTERN_70B
 from lantern_lib.quantization import with_storage
-from lantern_lib.simulator import EngineConfig, SessionLoop, engine_for, simulate
-from lantern_lib.units import require_int
+from lantern_lib.simulator import EngineConfig, SessionLoop, Status, engine_for, simulate
+from lantern_lib.units import require_int, require_one_of
 from lantern_lib.workload import Call, Session, session_rows
 
 #: 8-bit weights and cache, as Lantern runs it since page B8; with 16 bits four of these sessions fill the machine.
@@ -130,8 +133,7 @@ def engine(cache: str) -> EngineConfig:
     >>> engine("host").host_blocks > engine("pool").num_blocks > 5000
     True
     """
-    if cache not in CACHES:
-        raise ValueError(f"cache must be one of {', '.join(CACHES)}, got {cache!r}.")
+    require_one_of("cache", cache, CACHES)
     block_bytes = BLOCK_SIZE * bytes_per_token(MODEL)
     return engine_for(
         MODEL,
@@ -203,54 +205,34 @@ def measure(
     work, gaps = session_rows(desks, BLOCK_SIZE)
     result = simulate(work, engine(cache), source=SessionLoop(work, gaps), horizon_seconds=hours * 3600)
     warm = hours * WARM_UP_HOURS / HOURS * 3600
+    times = summary(result, warm_up_seconds=warm)
     sent = result.arrival_seconds >= warm
     done = sent & result.finished
-    first = result.first_token_seconds[done] - result.arrival_seconds[done]
-    several = done & (result.output_len > 1)
-    pace = (result.last_token_seconds - result.first_token_seconds)[several] / (result.output_len[several] - 1)
+    refused = sent & (result.status == Status.REJECTED)
     values = {
         "calls": done.sum() / (hours - warm / 3600),
-        "ttft50": np.percentile(first, 50),
-        "ttft95": np.percentile(first, 95),
-        "tpot95": np.percentile(pace, 95),
+        "ttft50": times.ttft.p50,
+        "ttft95": times.ttft.p95,
+        "tpot95": times.tpot.p95,
         "found": result.cached_len[done].sum() / result.prompt_len[done].sum(),
-        "refused": 1 - done.sum() / max(1, (sent & (result.status >= 3)).sum()),
+        "refused": refused.sum() / max(1, (done | refused).sum()),
     }
-    return {name: float(f"{value:.4g}") for name, value in values.items()}
+    return {name: significant(value, 4) for name, value in values.items()}
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Write the sweep.
-
-    Parameters
-    ----------
-    arguments : sequence of str
-        The summary of traces, and the file to write [text].
-
-    Returns
-    -------
-    int
-        0, or 2 if the arguments are not two.
-
-    Examples
-    --------
-    >>> main([])
-    Usage: python -m lantern_lib.studies.desks TRACES_JSON OUT
-    2
-    """
-    if len(arguments) != 2:
-        print("Usage: python -m lantern_lib.studies.desks TRACES_JSON OUT")
-        return 2
-    agents = json.loads(Path(arguments[0]).read_text(encoding="utf-8"))["agents"]
-    rows = [
+def _text(traces: str) -> str:
+    agents = json.loads(Path(traces).read_text(encoding="utf-8"))["agents"]
+    rows = (
         {"seed": seed, "agents": n, "cache": cache} | measure(agents, n, cache, seed=seed)
         for seed in SEEDS
         for n in AGENTS
         for cache in CACHES
-    ]
-    text = ",\n".join(json.dumps(row) for row in rows)
-    Path(arguments[1]).write_text(f"[\n{text}\n]\n", encoding="utf-8")
-    return 0
+    )
+    return f"[\n{json_lines(rows)}\n]\n"
+
+
+#: Read the summary of traces, and write the sweep to the file that is named.
+main = partial(write_data, "lantern_lib.studies.desks TRACES_JSON OUT", make=_text)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lantern_lib.units import require_int, require_non_negative, require_positive
+from lantern_lib.units import require_int, require_non_negative
 
 
 @dataclass(frozen=True)
@@ -196,7 +196,3 @@ class Workload:
         }
         starts = self.block_starts[: count + 1]
         return replace(self, **columns, block_ids=self.block_ids[: starts[-1]], block_starts=starts)
-
-    def at_rate(self, factor: float) -> Workload:
-        """The same requests, arriving ``factor`` times as fast."""
-        return replace(self, arrival_seconds=self.arrival_seconds / require_positive("factor", factor))

@@ -11,6 +11,7 @@ import json
 import math
 import sys
 from collections.abc import Sequence
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from lantern_lib.book_data import significant, write_data
 from lantern_lib.workload.agents import AgentSession, SessionTrace, read_agent_sessions
 from lantern_lib.workload.gaps import CallColumns, cache_use, call_columns
 from lantern_lib.workload.requests import Workload
@@ -35,10 +37,6 @@ SOURCES = {
     "mooncake": ("Mooncake, FAST 2025 release, conversation trace", "Apache-2.0"),
     "agents": ("kv-cache-tester, agent sessions", "Apache-2.0"),
 }
-
-
-def _rounded(value: float, digits: int = 5) -> float:
-    return float(f"{value:.{digits}g}")
 
 
 def quantiles(values: ArrayLike) -> dict[str, float]:
@@ -59,7 +57,7 @@ def quantiles(values: ArrayLike) -> dict[str, float]:
     >>> quantiles([1, 2, 3])["0.5"]
     2.0
     """
-    return {f"{share:g}": _rounded(float(np.quantile(np.asarray(values), share))) for share in SHARES}
+    return {f"{share:g}": significant(float(np.quantile(np.asarray(values), share))) for share in SHARES}
 
 
 def request_summary(trace: Trace) -> dict[str, Any]:
@@ -86,14 +84,14 @@ def request_summary(trace: Trace) -> dict[str, Any]:
     return {
         "requests": len(work),
         "dropped": dict(trace.dropped),
-        "seconds": _rounded(float(arrivals[-1])),
-        "rate": _rounded(len(work) / float(arrivals[-1])),
+        "seconds": significant(float(arrivals[-1])),
+        "rate": significant(len(work) / float(arrivals[-1])),
         "prompt_len": quantiles(work.prompt_len),
         "output_len": quantiles(work.output_len),
-        "input_per_output": _rounded(float(work.prompt_len.sum() / work.output_len.sum())),
-        "gap_variation": _rounded(gap_variation(arrivals)),
+        "input_per_output": significant(float(work.prompt_len.sum() / work.output_len.sum())),
+        "gap_variation": significant(gap_variation(arrivals)),
         "burstiness": {
-            str(window): {"dispersion": _rounded(found.dispersion), "peak": _rounded(found.peak)}
+            str(window): {"dispersion": significant(found.dispersion), "peak": significant(found.peak)}
             for window, found in ((w, burstiness(arrivals, w)) for w in WINDOWS)
         },
         "per_minute": window_counts(arrivals, 60).tolist(),
@@ -125,10 +123,10 @@ def reuse_summary(work: Workload) -> dict[str, Any]:
     return {
         "block_size": work.block_size,
         "blocks": len(work.block_ids),
-        "unlimited": _rounded(reuse_share(distances, math.inf)),
-        "used_once": _rounded(float(np.mean(used == 1))),
+        "unlimited": significant(reuse_share(distances, math.inf)),
+        "used_once": significant(float(np.mean(used == 1))),
         "used_most": int(used.max()),
-        "lru": [[size, _rounded(reuse_share(distances, size / work.block_size))] for size in sizes],
+        "lru": [[size, significant(reuse_share(distances, size / work.block_size))] for size in sizes],
     }
 
 
@@ -136,7 +134,7 @@ def _lifetime_row(calls: CallColumns, lifetime: float) -> dict[str, float]:
     use = cache_use(calls, lifetime)
     row: dict[str, float] = {"lost_calls": use.lost_calls, "written": use.written_tokens, "read": use.read_tokens}
     if lifetime != math.inf:
-        row |= {"lifetime": lifetime, "held_token_seconds": _rounded(use.held_token_seconds, 7)}
+        row |= {"lifetime": lifetime, "held_token_seconds": significant(use.held_token_seconds, 7)}
     return row
 
 
@@ -201,9 +199,9 @@ def session_summary(trace: SessionTrace) -> dict[str, Any]:
         "new_tokens": quantiles((calls.prompt_len - calls.reused_len)[later]),
         "prompt_tokens": int(calls.prompt_len.sum()),
         "output_tokens": int(calls.output_len.sum()),
-        "reused_share": _rounded(float(calls.reused_len.sum() / calls.prompt_len.sum())),
+        "reused_share": significant(float(calls.reused_len.sum() / calls.prompt_len.sum())),
         "gap_seconds": quantiles(calls.gap_seconds[later]),
-        "longest_gap_seconds": _rounded(float(calls.gap_seconds[later].max())),
+        "longest_gap_seconds": significant(float(calls.gap_seconds[later].max())),
         "gap_after": {
             stop or "not recorded": {"gaps": len(found), "seconds": quantiles(found)}
             for stop, found in after.items()
@@ -264,33 +262,13 @@ def summarise(folder: str | Path, date: str) -> dict[str, Any]:
     }
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Write the summary of a folder of traces.
-
-    Parameters
-    ----------
-    arguments : sequence of str
-        The folder, the file to write, and the day the traces were fetched [text].
-
-    Returns
-    -------
-    int
-        0, or 2 if the arguments are not three.
-
-    Examples
-    --------
-    >>> main([])
-    Usage: python -m lantern_lib.workload.summary TRACES OUT DATE
-    2
-    """
-    if len(arguments) != 3:
-        print("Usage: python -m lantern_lib.workload.summary TRACES OUT DATE")
-        return 2
-    folder, out, date = arguments
-    text = json.dumps(summarise(folder, date), allow_nan=False)
+def _text(folder: str, date: str) -> str:
     # One line a top-level entry: small, and a diff still shows what changed.
-    Path(out).write_text(text.replace('}, "', '},\n"') + "\n", encoding="utf-8")
-    return 0
+    return json.dumps(summarise(folder, date), allow_nan=False).replace('}, "', '},\n"') + "\n"
+
+
+#: Read the traces, and write the summary to the file that is named.
+main = partial(write_data, "lantern_lib.workload.summary TRACES OUT DATE", make=_text)
 
 
 if __name__ == "__main__":
