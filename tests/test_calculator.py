@@ -17,7 +17,8 @@ import pytest
 from lantern_book.look import Reader, Visit
 from playwright.sync_api import expect
 
-from lantern_lib.calculator import CARDS, ENGINES, Question, answer, tables
+from lantern_lib.calculator import CARDS, ENGINES, Question, answer
+from lantern_lib.calculator_tables import tables
 from lantern_lib.figures.calculator_panel import panel
 from lantern_lib.hf_config import from_hf_config, read_config
 from lantern_lib.hf_families import FAMILIES
@@ -34,7 +35,7 @@ NUM_INPUTS = 10_000
 PLAIN: dict[str, Any] = {
     "card": "H100 SXM",
     "tp_size": 1,
-    "engine": "vLLM 0.8",
+    "engine": "vLLM 0.9",
     "fraction": 0.9,
     "weight_bits": None,
     "kv_bits": 16,
@@ -90,15 +91,22 @@ def differences(ours: dict[str, Any], theirs: dict[str, Any]) -> dict[str, Any]:
 
 def random_question(rng: random.Random) -> dict[str, Any]:
     config = random_config(rng)
+    tp_size = rng.choice((1, 2, 3, 4, 8, 16, 64))
+    context_len = rng.choice((1, 2000, 8192, 131_072, rng.randint(1, 1_000_000)))
+    has_experts = any("expert" in field for field in json.dumps(config).split('"'))
     return {
         "text": broken(rng, config) if rng.random() < 0.25 else json.dumps(config),
         "card": rng.choice(list(CARDS)),
-        "tp_size": rng.choice((1, 2, 3, 4, 8, 16, 64)),
+        "tp_size": tp_size,
+        "ep_size": rng.choice((1, tp_size, 2 * tp_size, 4 * tp_size, 6) if has_experts else (1,) * 19 + (2,)),
+        "max_num_tokens": rng.choice((None, None, 512, 8192, rng.randint(1, 200_000))),
+        "max_num_seqs": rng.choice((None, None, 1, 256, rng.randint(1, 4096))),
+        "max_positions": rng.choice((None, None, None, context_len, 2_000_000, rng.randint(1, 2_000_000))),
         "engine": rng.choice(list(ENGINES)),
         "fraction": rng.choice((0.5, 0.9, 0.95, 1, rng.uniform(0.01, 1))),
         "weight_bits": rng.choice((None, None, 16, 8, 4)),
         "kv_bits": rng.choice((16, 8)),
-        "context_len": rng.choice((1, 2000, 8192, 131_072, rng.randint(1, 1_000_000))),
+        "context_len": context_len,
         "batch_size": rng.choice((1, 7, 64, rng.randint(1, 5000))),
         "gpu_hour_dollars": rng.choice((3, 2.5, rng.uniform(0.1, 20))),
     }
@@ -150,7 +158,16 @@ ODD_QUESTIONS: tuple[dict[str, Any], ...] = (
     {"engine": "vLLM 99"},
     {"weight_bits": 3},
     {"kv_bits": 4},
+    {"ep_size": 2},
+    {"ep_size": 0},
+    {"ep_size": 5000},
+    {"max_num_tokens": 0},
+    {"max_num_tokens": 10**8},
+    {"max_num_seqs": 1.5},
+    {"max_positions": -1},
+    {"max_positions": 4096},
 )
+MIXTRAL: dict[str, Any] = public_models()["Mixtral-8x7B"].config
 
 
 @pytest.mark.parametrize("odd", ODD_QUESTIONS, ids=str)
@@ -159,6 +176,56 @@ def test_a_number_out_of_range_gets_the_same_sentence(ask_node: Ask, odd: dict[s
     ours, theirs = ask_python(question), ask_node([question])[0]
     assert next(iter(odd)) in ours["error"]
     assert theirs == ours
+
+
+@pytest.mark.parametrize(("tp_size", "ep_size", "words"), [(1, 16, "experts of a layer (8)"), (3, 8, "multiple of tp")])
+def test_experts_that_no_engine_lays_out_are_refused_by_both(
+    ask_node: Ask, tp_size: int, ep_size: int, words: str
+) -> None:
+    question = {"text": json.dumps(MIXTRAL), **PLAIN, "tp_size": tp_size, "ep_size": ep_size}
+    ours, theirs = ask_python(question), ask_node([question])[0]
+    assert words in ours["error"]
+    assert theirs == ours
+
+
+def test_groups_of_gpus_hold_the_matrices_once_each() -> None:
+    """Against sums by hand: eight GPUs, alone with their matrices, in pairs, and all together."""
+    model = from_hf_config(MIXTRAL)
+    count = parameters(model)
+    rest = 2.0 * (count.total - count.experts)
+    copied = 2.0 * (count.router + count.norms)
+    answers = {tp: answer(Question(model, "H100 SXM", tp, batch_size=64, ep_size=8)) for tp in (1, 2, 8)}
+    for tp, found in answers.items():
+        assert found.question.num_gpus == 8
+        held = 2.0 * count.experts / 8 + (rest - copied) / tp + copied
+        assert found.plan.weights.value == pytest.approx(held)
+        numbers = found.numbers()
+        one = found.plan.pool.value // found.sequence_bytes
+        assert numbers["conversations"][0] == (8 // tp) * one
+        # Every group streams all but the experts and an input table; with 64 tokens every expert is read.
+        table = 2.0 * model.vocab_size * model.hidden_size
+        read = 2.0 * count.experts * (1 - (1 - 2 / 8) ** 64) + (8 // tp) * (rest - table)
+        assert numbers["streamed_bytes"] == pytest.approx(read)
+    alone = answers[1].step
+    link = CARDS["H100 SXM"].link
+    exchange = link.latency_seconds + 7 / 8 * (8 * 2 * 4096 * 2) / link.bandwidth
+    assert alone.communication_seconds == pytest.approx(2 * 32 * exchange)
+    sums = link.latency_seconds + 2 * 1 / 2 * (16 * 4096 * 2) / link.bandwidth
+    assert answers[2].step.communication_seconds == pytest.approx(2 * 32 * (exchange + sums))
+    prices = [found.million_dollars for found in answers.values()]
+    assert prices[0] == pytest.approx(3.0 * 8 / 3600 / (64 / alone.total_seconds) * 1e6)
+
+
+def test_what_is_left_open_is_what_the_engine_takes() -> None:
+    model = from_hf_config(LLAMA)
+    usual = answer(Question(model, "H100 SXM")).plan
+    assert (usual.num_tokens, usual.num_seqs) == (8192, 1024)
+    told = answer(Question(model, "H100 SXM", max_num_tokens=8192, max_num_seqs=1024)).plan
+    assert told.pool == usual.pool
+    few = answer(Question(model, "H100 SXM", max_num_seqs=16, max_positions=131_072)).plan
+    assert few.pool.value - usual.pool.value == pytest.approx(
+        usual.activation.value - 8192 * 2 * 3 * (4096 + 14336) - 131_072 * 2 * 128
+    )
 
 
 HOSTILE: dict[str, tuple[str, str]] = {

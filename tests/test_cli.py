@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from lantern_lib.cli import main
 from lantern_lib.cli.completion import model_names
 from lantern_lib.cli.inputs import find_card
-from lantern_lib.engine_rules import DEVICES
+from lantern_lib.devices import DEVICES
 from lantern_lib.models import find_model
 
 ROOT = Path(__file__).resolve().parent.parent

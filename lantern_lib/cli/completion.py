@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from lantern_lib.engine_rules import DEVICES
+from lantern_lib.devices import DEVICES
 from lantern_lib.models import public_models
 
 #: Shells that shtab writes for.

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from lantern_lib import hardware
-from lantern_lib.engine_rules import DeviceMemory, device_memory
+from lantern_lib.devices import DeviceMemory, device_memory
 from lantern_lib.hardware import ACCELERATORS, Accelerator, Replica
 from lantern_lib.hf_config import from_hf_config, read_config
 from lantern_lib.memory_report import FORMATS

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from lantern_lib import kv_cache, parallelism
 from lantern_lib.cli.inputs import Card
 from lantern_lib.cli.report import Report, Row, Table, Value, quantity
-from lantern_lib.engine_rules import Range
+from lantern_lib.devices import Range
 from lantern_lib.memory_plan import MemoryPlan
 from lantern_lib.model_config import ModelConfig
 from lantern_lib.step import decode_step
