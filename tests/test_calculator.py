@@ -360,19 +360,61 @@ def test_every_value_opens_a_derivation_with_its_numbers(reader: Reader) -> None
         names = page.page.locator(".lt-calculator__values button").evaluate_all(
             "buttons => buttons.map(each => each.getAttribute('popovertarget').slice(8, -11))"
         )
-        assert len(names) == 18
-        for model in ("Lantern 70B", "gpt-oss-120b", "DeepSeek-V3", "Qwen3.6-35B-A3B", "Gemma-3-27B"):
-            page.choose(model=model)
+        assert len(names) == 19
+        for model in ("Lantern 70B", "gpt-oss-120b", "DeepSeek-V3", "Qwen3.6-35B-A3B", "Gemma-3-27B", "in groups"):
+            if model == "in groups":
+                page.page.locator(".lt-calculator__further summary").click()
+                page.choose(model="DeepSeek-V3", tp="2", experts="16", tokens="4096", positions="163840", seqs="")
+            else:
+                page.choose(model=model)
             for name in names:
                 text = page.derivation(name)
                 assert re.search(r"Formula|Source", text), (model, name)
                 assert re.search(r"\d", text), (model, name)
                 assert not re.search("NaN|undefined|Infinity|object", text), (model, name)
-        page.choose(model="Lantern 70B")
+        assert "163,840 × 64 × 2 = 20,971,520 bytes" in page.derivation("rotary_table")
+        assert "÷ 16 GPUs, all else ÷ 2" in page.derivation("weights")
+        assert "8 × ⌊" in page.derivation("conversations")
+        assert "2 × 58 × (" in page.derivation("communication_seconds")
+        page.choose(model="Lantern 70B", tp="4", tokens="", positions="")
         assert "80 × 512 × 2 = 81,920 bytes" in page.derivation("token_bytes")
         assert "0.9 × 85.02 GB − 35.28 GB − 5.12 GB − 1.01 GB − 0 GB = 35.11 GB" in page.derivation("pool")
         page.choose(batch="1")
         assert "published single streams on more GPUs" in page.derivation("step_seconds")
+        assert visit.errors == []
+
+
+@pytest.mark.browser
+def test_what_an_engine_sets_by_itself_can_be_set(reader: Reader) -> None:
+    """Folded until somebody wants it; the link holds it, and opens the fold."""
+    with reader.visit("calculator") as visit:
+        page = Page(visit)
+        tokens = page.page.locator("#lt-calc-tokens")
+        assert not tokens.is_visible()
+        page.page.locator(".lt-calculator__further summary").press("Enter")
+        assert tokens.is_visible()
+        assert tokens.get_attribute("placeholder") == "the engine's 8,192"
+        assert not page.page.locator("#lt-calc-experts").is_visible(), "the model has none"
+        page.choose(model="DeepSeek-V3", card="H200 SXM", tp="1", experts="8", tokens="4096", seqs="64")
+        asked = Question(
+            find_model("DeepSeek-V3"), "H200 SXM", ep_size=8, max_num_tokens=4096, max_num_seqs=64, batch_size=32
+        )
+        found = answer(asked)
+        assert page.value("conversations") == "{:,} ({:,} to {:,})".format(*found.conversations)
+        assert page.value("step_seconds") == format_quantity(found.step.total_seconds, "ms", 1)
+        assert page.said.inner_text().startswith("DeepSeek-V3 on 8 × H200 SXM in 8 groups")
+        there, link = page.said.inner_text(), page.page.url
+        page.page.goto("about:blank")
+        page.page.goto(link)
+        assert page.said.inner_text() == there
+        assert tokens.is_visible()
+        page.choose(experts="6", tp="4")
+        assert page.error.inner_text().startswith("“GPUs that share the experts” must be a multiple of tp_size (4)")
+        page.choose(experts="8", positions="4096")
+        assert page.error.inner_text().startswith("“Tokens of each conversation” must be at most max_positions (4,096)")
+        page.choose(positions="")
+        page.choose(model="Lantern 70B")
+        assert page.said.inner_text().startswith("Lantern 70B on 4 × H200 SXM: ")
         assert visit.errors == []
 
 
