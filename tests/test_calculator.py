@@ -393,7 +393,7 @@ def test_what_an_engine_sets_by_itself_can_be_set(reader: Reader) -> None:
         assert not tokens.is_visible()
         page.page.locator(".lt-calculator__further summary").press("Enter")
         assert tokens.is_visible()
-        assert tokens.get_attribute("placeholder") == "the engine's 8,192"
+        assert tokens.get_attribute("placeholder") == "8,192 by default"
         assert not page.page.locator("#lt-calc-experts").is_visible(), "the model has none"
         page.choose(model="DeepSeek-V3", card="H200 SXM", tp="1", experts="8", tokens="4096", seqs="64")
         asked = Question(

@@ -75,8 +75,8 @@
     ["batch", "Conversations in a step", { min: 1, max: tables.limits.fields.batch_size, step: 1 }],
     ["price", "Dollars for a GPU and hour", { min: 0, step: 0.01 }],
     ["experts", "GPUs that share the experts", { min: 1, max: tables.limits.fields.ep_size, step: 1 }],
-    ["tokens", "Tokens of a step, at most", { min: 1, max: tables.limits.fields.max_num_tokens, step: 1 }],
-    ["seqs", "Sequences of a step, at most", { min: 1, max: tables.limits.fields.max_num_seqs, step: 1 }],
+    ["tokens", "Tokens of a step", { min: 1, max: tables.limits.fields.max_num_tokens, step: 1 }],
+    ["seqs", "Sequences of a step", { min: 1, max: tables.limits.fields.max_num_seqs, step: 1 }],
     ["positions", "Longest context of the model", { min: 1, max: tables.limits.fields.max_positions, step: 1 }],
   ];
   const FURTHER = ["experts", "tokens", "seqs", "positions"]; // folded until somebody wants them
@@ -443,8 +443,8 @@
   // What holds if a field is left empty, and no question about experts to a model that has none.
   function hint({ model, rule, hardware }) {
     const { tokens, seqs } = sizing.budgets(rule, hardware, tables);
-    controls.tokens.placeholder = `the engine's ${digits(tokens)}`;
-    controls.seqs.placeholder = `the engine's ${digits(seqs)}`;
+    controls.tokens.placeholder = `${digits(tokens)} by default`;
+    controls.seqs.placeholder = `${digits(seqs)} by default`;
     controls.positions.placeholder = "not given";
     controls.experts.parentElement.hidden = !model.experts;
   }
