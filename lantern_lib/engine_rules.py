@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from lantern_lib.devices import DeviceMemory
 from lantern_lib.units import GIB, require_fraction, require_int
@@ -15,6 +15,13 @@ from lantern_lib.units import GIB, require_fraction, require_int
 #: From here on vLLM calls a card large [bytes].
 LARGE_BYTES = 70 * GIB
 FractionOf = Literal["total", "free", "static"]
+
+
+class StepLimits(NamedTuple):
+    """Most tokens and most sequences of one step [count]."""
+
+    num_tokens: int
+    num_seqs: int
 
 
 @dataclass(frozen=True)
@@ -98,8 +105,8 @@ class EngineRule:
         """
         return device.large or (self.large_a100 and device.size.value >= LARGE_BYTES)
 
-    def token_budget(self, device: DeviceMemory) -> int:
-        """Return the tokens of a step that the engine takes by default on a card.
+    def step_limits(self, device: DeviceMemory) -> StepLimits:
+        """Return what a step may hold on a card if nobody sets it.
 
         Parameters
         ----------
@@ -108,25 +115,12 @@ class EngineRule:
 
         Returns
         -------
-        int
-            Most tokens of one step [tokens].
+        StepLimits
+            Most tokens and most sequences of one step [count].
         """
-        return self.large_num_tokens if self.is_large(device) else self.max_num_tokens
-
-    def sequence_budget(self, device: DeviceMemory) -> int:
-        """Return the sequences of a step that the engine takes by default on a card.
-
-        Parameters
-        ----------
-        device : DeviceMemory
-            The card.
-
-        Returns
-        -------
-        int
-            Most sequences of one step [count].
-        """
-        return self.large_num_seqs if self.is_large(device) else self.max_num_seqs
+        if self.is_large(device):
+            return StepLimits(self.large_num_tokens, self.large_num_seqs)
+        return StepLimits(self.max_num_tokens, self.max_num_seqs)
 
 
 #: Peak of sampling a row of logits, for each entry: the row in 16 and 32 bits, its sorted copy with 64-bit places,

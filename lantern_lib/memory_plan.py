@@ -196,7 +196,7 @@ def _activation(
     model: ModelConfig, rule: EngineRule, device: DeviceMemory, num_tokens: int, num_seqs: int, tp_size: int
 ) -> Range:
     """Return the peak of one step: the larger of the feed-forward block and of sampling, which follow each other."""
-    logits_tokens = rule.token_budget(device)
+    logits_tokens = rule.step_limits(device).num_tokens
     forward = (
         num_tokens * 2.0 * (rule.stream_copies * model.hidden_size + _block_numbers(model, tp_size, rule.block_copies))
     )
@@ -290,8 +290,9 @@ def plan_memory(
     rule = rule if fraction is None else with_fraction(rule, fraction)
     for name, size in (("tp_size", tp_size), ("ep_size", ep_size), ("context_parallel", context_parallel)):
         require_int(name, size)
-    tokens = require_int("max_num_tokens", rule.token_budget(device) if max_num_tokens is None else max_num_tokens)
-    seqs = require_int("max_num_seqs", rule.sequence_budget(device) if max_num_seqs is None else max_num_seqs)
+    limits = rule.step_limits(device)
+    tokens = require_int("max_num_tokens", limits.num_tokens if max_num_tokens is None else max_num_tokens)
+    seqs = require_int("max_num_seqs", limits.num_seqs if max_num_seqs is None else max_num_seqs)
     table = require_int("max_positions", max_positions, minimum=0) * 2.0 * _rotary_dim(model)
     activation = _activation(model, rule, device, tokens, seqs, tp_size)
     if model.extra and any("vision" in name for name, _ in model.extra):

@@ -304,7 +304,7 @@ def test_versions_have_the_rule_of_their_time() -> None:
     assert engine_rule("vllm", "1.4").version == "0.21"
     small, large, a100 = device_memory("L40S"), device_memory("H100"), device_memory("A100")
     defaults = {
-        version: [engine_rule("vllm", version).sequence_budget(card) for card in (small, large, a100)]
+        version: [engine_rule("vllm", version).step_limits(card).num_seqs for card in (small, large, a100)]
         for version in ("0.7.3", "0.8.0", "0.8.3", "0.8.4", "0.8.5.post1", "0.9.0")
     }
     assert defaults["0.7.3"] == [256, 256, 256]
