@@ -1,27 +1,25 @@
-"""The questions of the calculator page, their answers, and the tables that the page computes from.
+"""The questions of the calculator page, and their answers.
 
 The page has no kernel: ``book/_static/sizing.js`` holds the same functions once more. It takes every constant from
-:func:`tables`, and the tests hold its answers to those of this module.
+:mod:`lantern_lib.calculator_tables`, and the tests hold its answers to those of this module.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-from lantern_lib import hardware, hf_families, hf_layers, kv_cache, memory_plan, transformer
-from lantern_lib.calibration import Spread, measured_spread, peak_replica
-from lantern_lib.capacity import SECONDS_PER_HOUR, dollars_per_million
-from lantern_lib.engine_rules import RULES, EngineRule, Range, device_memory, engine_rule, with_fraction
+from lantern_lib import hardware, kv_cache, transformer
+from lantern_lib.capacity import dollars_per_million
+from lantern_lib.collectives import all_reduce_seconds, all_to_all_seconds
+from lantern_lib.devices import Range
+from lantern_lib.engine_rules import RULES, EngineRule, engine_rule, with_fraction
 from lantern_lib.hardware import Accelerator, Replica
-from lantern_lib.hf_config import MAX_CHARACTERS, MUST_BE_OFF
 from lantern_lib.hf_quantization import stored_format
-from lantern_lib.measurements import Measurement
 from lantern_lib.memory_plan import MemoryPlan, plan_memory
-from lantern_lib.model_config import LANTERN_70B, ModelConfig
-from lantern_lib.models import public_models
-from lantern_lib.step import StepCost, decode_step
+from lantern_lib.model_config import ModelConfig
+from lantern_lib.spreads import peak_replica
+from lantern_lib.step import ALL_REDUCES_PER_LAYER, StepCost, decode_step
 from lantern_lib.units import require_int, require_positive
 
 #: Cards whose speed the catalogue knows, by product name.
@@ -39,8 +37,18 @@ STORED: dict[int, dict[str, Any]] = {
 KV_BYTES = {16: 2.0, 8: 1.0}
 #: No model is larger, and below it a browser counts exactly.
 MAX_PARAMETERS = 10**15
-#: Largest degree, context and batch that a question may ask for.
-MAX_DEGREE, MAX_CONTEXT, MAX_BATCH = 1024, 100_000_000, 1_000_000
+#: The largest number that a question may ask for, by field.
+LIMITS = {
+    "tp_size": 1024,
+    "ep_size": 1024,
+    "context_len": 100_000_000,
+    "batch_size": 1_000_000,
+    "max_num_tokens": 10_000_000,
+    "max_num_seqs": 1_000_000,
+    "max_positions": 100_000_000,
+}
+#: Fields that may be left open: the engine's own setting holds, or the model states no longest context.
+OPEN = ("max_num_tokens", "max_num_seqs", "max_positions")
 
 
 @dataclass(frozen=True)
@@ -69,6 +77,14 @@ class Question:
         Conversations decoded together [sequences].
     gpu_hour_dollars : float
         Price of one GPU for an hour [dollars].
+    ep_size : int
+        GPUs that share the experts: 1, or as many as share the matrices, or a multiple of them. Then there are as many
+        groups, each with conversations of its own [count].
+    max_num_tokens, max_num_seqs : int, optional
+        Most tokens and sequences of one step, the engine's default for the card if not given [count].
+    max_positions : int, optional
+        Longest context that the model states: a rotary table has a row for each of its positions, and no conversation
+        is longer [tokens].
 
     Raises
     ------
@@ -79,13 +95,17 @@ class Question:
     model: ModelConfig
     card: str = "H100 SXM"
     tp_size: int = 1
-    engine: str = "vLLM 0.8"
+    engine: str = "vLLM 0.9"
     fraction: float = 0.9
     weight_bits: int | None = None
     kv_bits: int = 16
     context_len: int = 8192
     batch_size: int = 1
     gpu_hour_dollars: float = 3.0
+    ep_size: int = 1
+    max_num_tokens: int | None = None
+    max_num_seqs: int | None = None
+    max_positions: int | None = None
 
     def __post_init__(self) -> None:
         for field, value, known in (("card", self.card, CARDS), ("engine", self.engine, ENGINES)):
@@ -95,10 +115,10 @@ class Question:
             raise ValueError(f"weight_bits must be 16, 8, 4 or as the file stores them, got {self.weight_bits!r}.")
         if self.kv_bits not in KV_BYTES:
             raise ValueError(f"kv_bits must be 16 or 8, got {self.kv_bits!r}.")
-        limits = {"tp_size": MAX_DEGREE, "context_len": MAX_CONTEXT, "batch_size": MAX_BATCH}
-        for field, most in limits.items():
-            if require_int(field, getattr(self, field)) > most:
-                raise ValueError(f"{field} must be at most {most:,}, got {getattr(self, field):,}.")
+        for field, most in LIMITS.items():
+            value = getattr(self, field)
+            if not (value is None and field in OPEN) and require_int(field, value) > most:
+                raise ValueError(f"{field} must be at most {most:,}, got {value:,}.")
         require_positive("gpu_hour_dollars", self.gpu_hour_dollars)
         if transformer.parameters(self.model).in_checkpoint > MAX_PARAMETERS:
             raise ValueError(f"model must have at most {MAX_PARAMETERS:,} parameters, got more. Is it a real config?")
@@ -106,6 +126,34 @@ class Question:
             raise ValueError(
                 "model must have a layer with attention, got only layers with a state. Nothing of it would grow."
             )
+        self._require_groups()
+        if self.max_positions is not None and self.context_len > self.max_positions:
+            raise ValueError(
+                f"context_len must be at most max_positions ({self.max_positions:,}), got {self.context_len:,}. The"
+                " model has not learnt what comes later."
+            )
+
+    def _require_groups(self) -> None:
+        """Refuse experts that no engine could lay out so."""
+        experts = self.model.experts
+        most = 1 if experts is None else experts.num_experts
+        if self.ep_size > most:
+            raise ValueError(f"ep_size must be at most the experts of a layer ({most:,}), got {self.ep_size:,}.")
+        if self.ep_size > self.tp_size and self.ep_size % self.tp_size:
+            raise ValueError(
+                f"ep_size must be a multiple of tp_size ({self.tp_size:,}), got {self.ep_size:,}. Whole groups share"
+                " the experts."
+            )
+
+    @property
+    def num_groups(self) -> int:
+        """Groups of GPUs that hold the matrices once each; experts are spread over all of them [count]."""
+        return max(1, self.ep_size // self.tp_size)
+
+    @property
+    def num_gpus(self) -> int:
+        """All GPUs [count]."""
+        return self.tp_size * self.num_groups
 
     @property
     def stored_model(self) -> ModelConfig:
@@ -130,21 +178,22 @@ class Answer:
 
     @property
     def sequence_bytes(self) -> float:
-        """Cache of one conversation on the fullest GPU [bytes]."""
+        """Cache of one conversation on the fullest GPU of its group [bytes]."""
         return kv_cache.bytes_per_sequence_per_gpu(self.model, self.question.context_len, self.question.tp_size)
 
     @property
     def conversations(self) -> tuple[int, int, int]:
         """Whole conversations in the pool, in its low end and in its high end [count]."""
         pool, one = self.plan.pool, self.sequence_bytes
-        usual, low, high = (max(0, int(size // one)) for size in (pool.value, pool.low, pool.high))
+        groups = self.question.num_groups
+        usual, low, high = (groups * max(0, int(size // one)) for size in (pool.value, pool.low, pool.high))
         return usual, low, high
 
     @property
     def million_dollars(self) -> float:
         """Price of a million output tokens while the batch is full [dollars]."""
         asked = self.question
-        return dollars_per_million(asked.gpu_hour_dollars, asked.tp_size, self.step.tokens_per_second)
+        return dollars_per_million(asked.gpu_hour_dollars, asked.num_gpus, self.step.tokens_per_second)
 
     def numbers(self) -> dict[str, Any]:
         """Return every number of the page by name.
@@ -161,6 +210,7 @@ class Answer:
         return parts | {
             "pool": _triple(plan.pool),
             "device": _triple(plan.device.size),
+            "num_gpus": self.question.num_gpus,
             "num_tokens": plan.num_tokens,
             "num_seqs": plan.num_seqs,
             "total_parameters": count.total,
@@ -171,7 +221,8 @@ class Answer:
             "sequence_bytes": self.sequence_bytes,
             "pool_tokens": [plan.tokens, low, high],
             "conversations": list(self.conversations),
-            "streamed_bytes": transformer.streamed_weight_bytes(model, step.num_tokens),
+            "streamed_bytes": transformer.streamed_weight_bytes(model, step.num_tokens)
+            + _read_again(model, self.question.num_groups),
             "cache_bytes": step.num_tokens * kv_cache.bytes_per_sequence(model, self.question.context_len),
             "flops": step.flops,
             "compute_seconds": step.compute_seconds,
@@ -186,6 +237,39 @@ class Answer:
 
 def _triple(part: Range) -> list[float]:
     return [part.value, part.low, part.high]
+
+
+def _read_again(model: ModelConfig, num_groups: int) -> float:
+    """Return what groups beyond the first read in a step: all weights but experts, their scales, and an input table."""
+    unread = {"experts", "scales"} | (set() if model.tied_embeddings else {"embedding"})
+    sizes = transformer.component_bytes(model)
+    return (num_groups - 1) * sum(size for name, size in sizes.items() if name not in unread)
+
+
+def _step(question: Question, model: ModelConfig, replica: Replica) -> StepCost:
+    """Return one decode step of all groups together, with the efficiencies of a replica.
+
+    Each group decodes its share of the batch and sums over its own GPUs. Tokens go to their experts and back over all:
+    two exchanges in each layer with experts (page B6).
+    """
+    asked = question
+    one = decode_step(model, replica, asked.batch_size, asked.context_len)
+    if asked.num_groups == 1 or model.experts is None:
+        return one
+    wide = replace(replica, tp_size=asked.num_gpus)
+    moved = one.moved_bytes + _read_again(model, asked.num_groups)
+    per_group, per_gpu = (-(-asked.batch_size // parts) for parts in (asked.num_groups, asked.num_gpus))
+    link, vector = replica.accelerator.link, 2 * model.hidden_size
+    sums = ALL_REDUCES_PER_LAYER * model.num_layers * all_reduce_seconds(per_group * vector, asked.tp_size, link)
+    message = per_gpu * model.experts.experts_per_token * vector
+    exchanges = 2 * model.experts.num_layers * all_to_all_seconds(message, asked.num_gpus, link)
+    return replace(
+        one,
+        moved_bytes=moved,
+        compute_seconds=one.flops / wide.flops_per_second,
+        memory_seconds=moved / wide.bandwidth,
+        communication_seconds=sums + exchanges,
+    )
 
 
 def answer(question: Question) -> Answer:
@@ -208,8 +292,8 @@ def answer(question: Question) -> Answer:
 
     Notes
     -----
-    Memory as :func:`lantern_lib.memory_plan.plan_memory`, without a rotary table; the step as
-    :func:`lantern_lib.step.decode_step` with the course's efficiencies. Page "The calculator".
+    Memory as :func:`lantern_lib.memory_plan.plan_memory`; the step as :func:`lantern_lib.step.decode_step` with the
+    course's efficiencies, and over groups with the exchanges of page B6. Page "The calculator".
 
     Examples
     --------
@@ -220,99 +304,19 @@ def answer(question: Question) -> Answer:
     """
     model, card = question.stored_model, CARDS[question.card]
     rule = with_fraction(ENGINES[question.engine], question.fraction)
-    load = (question.batch_size, question.context_len)
     return Answer(
         question=question,
         model=model,
-        plan=plan_memory(model, card, question.tp_size, rule),
-        step=decode_step(model, Replica(card, question.tp_size), *load),
-        floor=decode_step(model, peak_replica(card, question.tp_size), *load),
+        plan=plan_memory(
+            model,
+            card,
+            question.tp_size,
+            rule,
+            max_num_tokens=question.max_num_tokens,
+            max_num_seqs=question.max_num_seqs,
+            max_positions=question.max_positions or 0,
+            ep_size=question.ep_size,
+        ),
+        step=_step(question, model, Replica(card, question.tp_size)),
+        floor=_step(question, model, peak_replica(card, question.tp_size)),
     )
-
-
-def tables(measurements: Iterable[Measurement] = ()) -> dict[str, Any]:
-    """Return all tables and constants that the page's script computes from.
-
-    Parameters
-    ----------
-    measurements : iterable of Measurement
-        Published times; with them the tables say what single streams reached of the peak.
-
-    Returns
-    -------
-    dict
-        Plain values for JSON: models, cards, engines, families of ``config.json``, limits.
-
-    Raises
-    ------
-    ValueError
-        If measurements are given and none is of a single stream.
-
-    Examples
-    --------
-    >>> found = tables()
-    >>> len(found["models"]) > 20, found["cards"]["H100 SXM"]["memory_bandwidth"]
-    (True, 3350000000000.0)
-    """
-    rows = list(measurements)
-    spreads = [measured_spread(rows, "decode", degree) for degree in (1, 4)] if rows else []
-    plain = Replica(hardware.H100)
-    return {
-        "models": _models(),
-        "cards": {name: _card(card) for name, card in CARDS.items()},
-        "engines": {name: asdict(rule) for name, rule in ENGINES.items()},
-        "families": {name: _family(family) for name, family in hf_families.FAMILIES.items()},
-        "wrapped": hf_families.WRAPPED,
-        "harmless": sorted(hf_families.HARMLESS),
-        "read": sorted(hf_families.READ),
-        "wrapper": sorted(hf_families.WRAPPER - {"audio_config"}),
-        "must_be_off": sorted(MUST_BE_OFF),
-        "stored": {str(bits): kind for bits, kind in STORED.items()},
-        "kv_bytes": {str(bits): size for bits, size in KV_BYTES.items()},
-        "limits": {
-            "characters": MAX_CHARACTERS,
-            "side": hf_layers.LARGEST,
-            "parameters": MAX_PARAMETERS,
-            "tp_size": MAX_DEGREE,
-            "context_len": MAX_CONTEXT,
-            "batch_size": MAX_BATCH,
-        },
-        "stream_copies": memory_plan.STREAM_COPIES,
-        "block_copies": memory_plan.BLOCK_COPIES,
-        "vision_share": memory_plan.VISION_SHARE,
-        "efficiencies": {"compute": plain.compute_efficiency, "bandwidth": plain.bandwidth_efficiency},
-        "seconds_per_hour": SECONDS_PER_HOUR,
-        "spreads": [_spread(spread) for spread in spreads],
-    }
-
-
-def _models() -> dict[str, Any]:
-    """List the shipped models as the files that they come from; the course's own has the shape of one of them."""
-    found: dict[str, Any] = {}
-    for name, entry in public_models().items():
-        shape = replace(entry.model, name=LANTERN_70B.name, source=LANTERN_70B.source)
-        aliases = [*entry.aliases, *([LANTERN_70B.name] if shape == LANTERN_70B else [])]
-        kept = {"config": entry.config, "aliases": aliases, "extra": list(entry.extra)}
-        found[name] = kept | {"mtp": list(entry.mtp) if entry.mtp else None, "origin": entry.origin}
-    return found
-
-
-def _card(card: Accelerator) -> dict[str, Any]:
-    shown = device_memory(card)
-    return {
-        "size": _triple(shown.size),
-        "large": shown.large,
-        "memory_bandwidth": card.memory_bandwidth,
-        "peak_flops": card.peak_flops,
-        "link": {"bandwidth": card.link.bandwidth, "latency_seconds": card.link.latency_seconds},
-    }
-
-
-def _family(family: hf_families.Family) -> dict[str, Any]:
-    made = asdict(family)
-    own = sorted(family.fields - hf_families.READ)
-    return {key: value for key, value in made.items() if value} | {"own_fields": own}
-
-
-def _spread(spread: Spread) -> dict[str, float]:
-    return {"low": spread.low, "middle": spread.middle, "high": spread.high, "num_rows": spread.num_rows}

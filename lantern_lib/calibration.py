@@ -11,24 +11,20 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lantern_lib.hardware import Accelerator, Replica
+from lantern_lib.bounded_fit import fit_floor, student_quantile
+from lantern_lib.hardware import Replica
 from lantern_lib.measurements import CARDS, Measurement, floor
+from lantern_lib.spreads import Prediction
 from lantern_lib.step import StepCost
-from lantern_lib.transformer import parameters
 from lantern_lib.units import require_int
 
 #: What a fit of one card was wrong by on the next: an RTX 4090's numbers predicted 27 percent too little time a token
 #: on an RTX PRO 6000, whose runs were of the same model and traffic.
 MOVED_ERROR = 0.27
-#: Below this launches take longer than the weights, so that a share of bandwidth says nothing [count].
-SMALLEST = 6e9
-#: Share of measurements that an interval is meant to hold.
-COVERAGE = 0.95
 _PARTS = ("compute_efficiency", "bandwidth_efficiency", "overhead_seconds")
 
 
@@ -40,22 +36,6 @@ class Estimate:
     low: float
     high: float
     determined: bool = True
-
-
-@dataclass(frozen=True)
-class Prediction:
-    """A time with the interval that a new measurement should lie in, and where the interval comes from [seconds]."""
-
-    seconds: float
-    low_seconds: float
-    high_seconds: float
-    why: str
-
-    @property
-    def summary(self) -> str:
-        """One line with the interval."""
-        low, value, high = (f"{each * 1e3:.3g}" for each in (self.low_seconds, self.seconds, self.high_seconds))
-        return f"{value} ms, {low} to {high} ms: {self.why}"
 
 
 @dataclass(frozen=True)
@@ -166,40 +146,6 @@ class Fit:
         )
 
 
-def student_quantile(freedom: int, coverage: float = COVERAGE) -> float:
-    """Return how many deviations hold a share of a Student distribution around its middle.
-
-    Parameters
-    ----------
-    freedom : int
-        Degrees of freedom [count].
-    coverage : float
-        The share, in (0, 1) [ratio].
-
-    Returns
-    -------
-    float
-        Half of the interval's width in deviations [ratio].
-
-    Raises
-    ------
-    ValueError
-        If `freedom` is below 1.
-
-    Examples
-    --------
-    >>> round(student_quantile(4), 2), round(student_quantile(1000), 2)
-    (2.78, 1.96)
-    """
-    nu = require_int("freedom", freedom)
-    # With x = √ν tan θ the density is cos^(ν−1) θ, which no tail cuts.
-    angles = np.linspace(0.0, math.pi / 2, 20_001)
-    density = np.cos(angles) ** (nu - 1)
-    area = np.concatenate([[0.0], np.cumsum((density[1:] + density[:-1]) / 2)])
-    angle = float(np.interp(coverage, area / area[-1], angles))
-    return math.sqrt(nu) * math.tan(angle)
-
-
 def _rows(chosen: Sequence[Measurement]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return arithmetic, memory and steps of each measurement, and its time."""
     work, times = [], []
@@ -209,50 +155,6 @@ def _rows(chosen: Sequence[Measurement]) -> tuple[NDArray[np.float64], NDArray[n
         work.append((least.compute_seconds, least.memory_seconds, float(steps)))
         times.append(least.measured_seconds)
     return np.array(work), np.array(times)
-
-
-def _least_squares(design: NDArray[np.float64], lows: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Fit ``design @ x = 1`` with every x at or above its bound, trying each set of bounds that may hold."""
-    best: tuple[float, NDArray[np.float64]] | None = None
-    used = np.abs(design).sum(axis=0) > 0
-    for held in product((False, True), repeat=design.shape[1]):
-        free = ~np.array(held) & used
-        point = lows.copy()
-        if free.any():
-            rest = 1.0 - design[:, ~free] @ lows[~free]
-            solved, _, rank, _ = np.linalg.lstsq(design[:, free], rest, rcond=None)
-            if rank < free.sum() or (solved < lows[free] - 1e-12).any():
-                continue
-            point[free] = solved
-        error = float(((design @ point - 1.0) ** 2).sum())
-        if best is None or error < best[0] - 1e-15:
-            best = (error, point)
-    assert best is not None  # with all bounds held there is always a point
-    return best[1]
-
-
-def _fit(work: NDArray[np.float64], times: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the two reciprocal efficiencies and the overhead, and the design of the last round.
-
-    Which part bounds each measurement depends on the fit, so both are found in turns, from several beginnings.
-    """
-    lows = np.array([1.0, 1.0, 0.0])
-    best: tuple[float, NDArray[np.float64], NDArray[np.float64]] | None = None
-    for begin in ((2.0, 1.25), (1.1, 3.0), (4.0, 1.1)):
-        point, seen = np.array([*begin, 0.0]), set()
-        while True:
-            arithmetic = work[:, 0] * point[0] > work[:, 1] * point[1]
-            design = np.where(np.stack([arithmetic, ~arithmetic, np.ones_like(arithmetic)], axis=1), work, 0.0)
-            design = design / times[:, None]
-            if arithmetic.tobytes() in seen:
-                break
-            seen.add(arithmetic.tobytes())
-            point = _least_squares(design, lows)
-        error = float(((design @ point - 1.0) ** 2).sum())
-        if best is None or error < best[0]:
-            best = (error, point, design)
-    assert best is not None
-    return best[1], best[2]
 
 
 def _require_one_machine(chosen: Sequence[Measurement]) -> None:
@@ -309,7 +211,7 @@ def calibrate(measurements: Iterable[Measurement]) -> Fit:
     chosen = [one for one in measurements if not one.rejected]
     _require_one_machine(chosen)
     work, times = _rows(chosen)
-    point, design = _fit(work, times)
+    point, design = fit_floor(work, times)
     used = np.abs(design).sum(axis=0) > 0
     freedom = len(times) - int(used.sum())
     if freedom < 1:
@@ -385,102 +287,3 @@ def moved(fit: Fit, card: str, tp_size: int | None = None, *, knowingly: bool = 
             " measure there, or pass knowingly=True for a wide guess."
         )
     return replace(fit, card=card, tp_size=degree, moved_from=f"{fit.tp_size} × {CARDS[fit.card].name}")
-
-
-@dataclass(frozen=True)
-class Spread:
-    """What a group of measurements reached of a peak: least, middle, most [ratio], and how many they are."""
-
-    what: str
-    low: float
-    middle: float
-    high: float
-    num_rows: int
-
-    def predict(self, floor_seconds: float) -> Prediction:
-        """Predict a time from its floor, for a machine that nobody measured.
-
-        Parameters
-        ----------
-        floor_seconds : float
-            Time at the peaks [seconds].
-
-        Returns
-        -------
-        Prediction
-            The floor over the middle, between the floor over the most and over the least.
-        """
-        why = f"{self.num_rows} measurements of {self.what} reached {self.low:.2f} to {self.high:.2f} of the peak"
-        return Prediction(floor_seconds / self.middle, floor_seconds / self.high, floor_seconds / self.low, why)
-
-
-def measured_spread(measurements: Iterable[Measurement], work: str, tp_size: int = 1) -> Spread:
-    """Return what measurements of a kind of work reached of their floor.
-
-    Parameters
-    ----------
-    measurements : iterable of Measurement
-        The table; rejected rows, experts, and models too small to fill a card are passed over.
-    work : str
-        ``"decode"`` for one sequence in 16 bits, ``"prefill"`` for prompts of 1,000 tokens and more [text].
-    tp_size : int
-        GPUs: decode is split at two, since launches and sums weigh more beyond [count].
-
-    Returns
-    -------
-    Spread
-        Least, middle and most.
-
-    Raises
-    ------
-    ValueError
-        If `work` is neither, or no measurement is of the kind.
-
-    Examples
-    --------
-    >>> runs = [Measurement("m", "", "", "Llama-3-8B", "H100", "bf16", "vLLM", 1, 1, 1000, 0, 1000, "tpot", seconds)
-    ...     for seconds in (0.006, 0.007, 0.009)]
-    >>> round(measured_spread(runs, "decode").middle, 2)
-    0.65
-    """
-    require_int("tp_size", tp_size)
-    if work not in ("decode", "prefill"):
-        raise ValueError(f"work must be 'decode' or 'prefill', got {work!r}.")
-    few = tp_size <= 2
-    shares = []
-    for one in measurements:
-        small = parameters(one.shape).total < SMALLEST
-        if one.rejected or one.work != work or one.shape.experts is not None or small:
-            continue
-        if work == "prefill" and one.prompt_len >= 1000:
-            shares.append(floor(one).mfu)
-        elif work == "decode" and one.batch_size == 1 and one.shape.weight_bytes == 2 and (one.tp_size <= 2) == few:
-            shares.append(floor(one).mbu)
-    if not shares:
-        raise ValueError(f"measurements must hold {work} on {'one or two' if few else 'more'} GPUs, got none.")
-    group = "prompts" if work == "prefill" else f"single streams on {'one or two' if few else 'more than two'} GPUs"
-    return Spread(group, min(shares), float(np.median(shares)), max(shares), len(shares))
-
-
-def peak_replica(accelerator: Accelerator, tp_size: int = 1) -> Replica:
-    """Return cards at their data sheet's peaks, for the cost that a fit predicts from.
-
-    Parameters
-    ----------
-    accelerator : Accelerator
-        The card.
-    tp_size : int
-        How many share the model [count].
-
-    Returns
-    -------
-    Replica
-        With both efficiencies 1.
-
-    Examples
-    --------
-    >>> from lantern_lib.hardware import H100
-    >>> peak_replica(H100).bandwidth / 1e12
-    3.35
-    """
-    return Replica(accelerator, tp_size, compute_efficiency=1.0, bandwidth_efficiency=1.0)

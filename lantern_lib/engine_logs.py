@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import dataclass
 
 from lantern_lib import kv_cache
-from lantern_lib.log_lines import Engine, Found, numbers, restarts, words
+from lantern_lib.engine_rules import version_numbers
+from lantern_lib.log_lines import Engine, Found, numbers, refuses, restarts, words
 from lantern_lib.model_config import ModelConfig
 from lantern_lib.units import GIB, format_quantity, require_int
 
@@ -23,7 +25,8 @@ class EngineLog:
     """What a start-up log says, on one GPU: sizes in bytes, counts in tokens and blocks; None where it is silent.
 
     ``pools`` has the pool of every rank that printed one; the smallest decides. ``needed_bytes`` and
-    ``estimated_max_len`` are what an engine that refuses says it would need, and the length that would fit.
+    ``estimated_max_len`` are what an engine that refuses says it would need, and the length that would fit; ``denied``
+    is whether it says so in words.
     """
 
     engine: Engine
@@ -49,6 +52,7 @@ class EngineLog:
     needed_bytes: float | None
     estimated_max_len: int | None
     groups: bool
+    denied: bool
 
     @property
     def pool_bytes(self) -> float | None:
@@ -60,8 +64,16 @@ class EngineLog:
         """Tokens that the pool holds: as printed, or blocks times their size [tokens]."""
         if self.printed_tokens is not None:
             return self.printed_tokens
-        size = self.block_size or {"vLLM": 16, "SGLang": 1, "TensorRT-LLM": 64}[self.engine]
-        return self.blocks * size if self.blocks is not None else None
+        return self.blocks * self._tokens_of_a_block if self.blocks is not None else None
+
+    @property
+    def _tokens_of_a_block(self) -> int:
+        """As printed, or the power of two that the printed concurrency needs, or the engine's default [tokens]."""
+        if self.block_size is not None:
+            return self.block_size
+        if self.blocks and self.max_model_len and self.concurrency is not None and self.concurrency >= 0.1:
+            return int(2 ** round(math.log2(max(1.0, self.concurrency * self.max_model_len / self.blocks))))
+        return {"vLLM": 16, "SGLang": 1, "TensorRT-LLM": 64}[self.engine]
 
     @property
     def bytes_per_token(self) -> float | None:
@@ -88,7 +100,15 @@ class EngineLog:
     def refused(self) -> bool:
         """Whether the engine did not start for want of memory."""
         without = self.pool_bytes is not None and self.pool_bytes <= 0
-        return without or self.needed_bytes is not None or (self.concurrency is not None and self.concurrency < 1)
+        short = self.concurrency is not None and self.concurrency < 1
+        return without or short or self.denied or self.needed_bytes is not None
+
+    @property
+    def profiles_whole_prompts(self) -> bool:
+        """Whether the peak was measured with a prompt of the full length, as vLLM before 0.8 did [yes or no]."""
+        if self.version:
+            return self.engine == "vLLM" and version_numbers(self.version) < (0, 8)
+        return self.engine == "vLLM" and self.blocks is not None
 
     def concurrency_at(self, context_len: int, model: ModelConfig | None = None) -> float:
         """Return how many conversations of one length the pool holds.
@@ -182,6 +202,11 @@ def _advice(log: EngineLog) -> list[str]:
         said.append(f"It starts with {length} of at most {usable:,}.")
     elif log.refused:
         said.append("Nothing is left for the cache: add GPUs, or store the weights in fewer bytes.")
+    elif log.max_model_len and log.tokens and log.profiles_whole_prompts:
+        said.append(
+            f"A smaller {length} lowers the activation peak, unless prompts are cut: this engine tried its peak with a"
+            " prompt of that length."
+        )
     elif log.max_model_len and log.tokens:
         said.append(f"A smaller {length} frees nothing: it is a limit, not an allotment.")
     if log.device_bytes is not None and log.fraction is not None and log.fraction < 0.95:
@@ -273,10 +298,19 @@ def read_engine_log(text: str) -> EngineLog:
     # Settings may stand before the line that says that the engine starts; what was measured may not.
     found = [e for e in everything if e.engine == name and (e.line >= begin or e.field in _SETTINGS)]
     version, cache = words(text)
-    return _log(name, version, cache, found)
+    return _log(name, version, cache, found, refuses(text))
 
 
-def _log(name: Engine, version: str, cache: str, found: list[Found]) -> EngineLog:
+def _runtime(found: list[Found], weights: float | None) -> float | None:
+    """Return what lies outside the allocator: as printed, or all that was consumed less the weights."""
+    consumed, printed = _last(found, "consumed"), _last(found, "runtime")
+    if printed is None and consumed is not None and weights is not None:
+        return max(0.0, consumed - weights)
+    return printed
+
+
+def _log(name: Engine, version: str, cache: str, found: list[Found], denied: bool) -> EngineLog:
+    weights = _last(found, "weights")
     return EngineLog(
         engine=name,
         version=version,
@@ -284,9 +318,9 @@ def _log(name: Engine, version: str, cache: str, found: list[Found]) -> EngineLo
         fraction=_last(found, "fraction"),
         device_bytes=_last(found, "device"),
         budget_bytes=_last(found, "budget"),
-        weight_bytes=_last(found, "weights"),
+        weight_bytes=weights,
         activation_bytes=_last(found, "activation"),
-        runtime_bytes=_last(found, "runtime"),
+        runtime_bytes=_runtime(found, weights),
         graph_bytes=_last(found, "graphs"),
         free_bytes=_last(found, "free"),
         pools=_pools(found),
@@ -300,5 +334,6 @@ def _log(name: Engine, version: str, cache: str, found: list[Found]) -> EngineLo
         max_num_seqs=_whole(found, "max_num_seqs"),
         needed_bytes=_last(found, "needed"),
         estimated_max_len=_whole(found, "estimated_max_len"),
-        groups=_last(found, "padding_layers") is not None,
+        groups=_last(found, "groups") is not None,
+        denied=denied,
     )

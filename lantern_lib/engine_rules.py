@@ -1,4 +1,4 @@
-"""How engines divide a card's memory, and how much a card really shows.
+"""How engines divide a card's memory.
 
 The rules are those of the engines' start-up code and logs, by version; every constant has its reason beside it.
 """
@@ -7,163 +7,21 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
-from lantern_lib.hardware import Accelerator
-from lantern_lib.units import GB, GIB, require_fraction, require_int, require_positive
+from lantern_lib.devices import DeviceMemory
+from lantern_lib.units import GIB, require_fraction, require_int
 
+#: From here on vLLM calls a card large [bytes].
+LARGE_BYTES = 70 * GIB
 FractionOf = Literal["total", "free", "static"]
 
 
-@dataclass(frozen=True)
-class Range:
-    """A number with the least and the most it may be, all in one unit [bytes]."""
+class StepLimits(NamedTuple):
+    """Most tokens and most sequences of one step [count]."""
 
-    value: float
-    low: float
-    high: float
-
-    def __post_init__(self) -> None:
-        if not self.low <= self.value <= self.high:
-            raise ValueError(f"low, value and high must not fall, got {self.low!r}, {self.value!r}, {self.high!r}.")
-
-
-@dataclass(frozen=True)
-class DeviceMemory:
-    """What one card shows to a program.
-
-    Parameters
-    ----------
-    name : str
-        Product name.
-    size : Range
-        Memory that the driver reports as total [bytes].
-    large : bool
-        Whether vLLM takes its large default batch on it: 70 GiB or more, and no A100.
-
-    Examples
-    --------
-    >>> round(device_memory("H100").size.value / 1e9, 1)
-    85.0
-    """
-
-    name: str
-    size: Range
-    large: bool = False
-
-
-def _shown(name: str, gib: float, low: float, high: float, *, large: bool = False) -> DeviceMemory:
-    return DeviceMemory(name, Range(gib * GIB, low * GIB, high * GIB), large)
-
-
-#: Total memory that engines and drivers print at start, in GiB: usual value, least and most that was seen. Cards whose
-#: memory corrects errors by itself lose a sixteenth to it, which is why 48 GB show 44.5 GiB.
-DEVICES: dict[str, DeviceMemory] = {
-    each.name: each
-    for each in (
-        _shown("H100", 79.18, 79.1, 79.65, large=True),
-        _shown("H100 NVL", 93.1, 92.9, 93.6, large=True),
-        _shown("H200", 139.8, 139.7, 140.5, large=True),
-        _shown("H20", 95.1, 94.9, 95.6, large=True),
-        _shown("H20 141 GB", 139.8, 139.7, 140.5, large=True),
-        _shown("H800", 79.18, 79.1, 79.65, large=True),
-        _shown("GH200", 94.5, 94.4, 95.6, large=True),
-        _shown("B200", 178.4, 177.9, 180.0, large=True),
-        _shown("GB200", 184.3, 183.0, 185.5, large=True),
-        _shown("A100", 79.2, 79.1, 79.35),
-        _shown("A100 40 GB", 39.39, 39.3, 39.6),
-        _shown("A800", 79.2, 79.1, 79.35),
-        _shown("L40S", 44.5, 44.3, 44.7),
-        _shown("L20", 44.5, 44.3, 44.7),
-        _shown("A40", 44.4, 44.3, 44.7),
-        _shown("RTX A6000", 47.4, 47.3, 47.6),
-        _shown("RTX 6000 Ada", 47.4, 47.3, 47.6),
-        _shown("RTX PRO 6000", 94.97, 94.5, 95.6, large=True),
-        _shown("A10", 22.1, 21.9, 22.5),
-        _shown("A10G", 22.1, 21.9, 22.5),
-        _shown("L4", 22.05, 21.9, 22.5),
-        _shown("RTX A5000", 23.57, 23.4, 23.7),
-        _shown("RTX 3090", 23.58, 23.4, 23.7),
-        _shown("RTX 4090", 23.55, 23.4, 23.65),
-        _shown("RTX 5090", 31.36, 31.3, 31.85),
-        _shown("RTX 4060", 7.75, 7.6, 7.8),
-        _shown("T4", 14.6, 14.5, 14.8),
-        _shown("V100", 31.73, 31.6, 31.8),
-        _shown("V100 16 GB", 15.77, 15.7, 15.8),
-    )
-}
-_BYTES_IN_NAME = re.compile(r"(\d+)\s*gi?b")
-
-
-def _card_key(name: str) -> str:
-    return re.sub(r"[^a-z0-9]", "", re.sub(r"nvidia|geforce|tesla|sxm\d?|pcie|hbm\d\w?|class", "", name.lower()))
-
-
-def device_memory(card: Accelerator | DeviceMemory | str) -> DeviceMemory:
-    """Return what a card shows to a program.
-
-    Parameters
-    ----------
-    card : Accelerator, DeviceMemory or str
-        A card of the catalogue, its name, or a size such as ``"80GB"`` or ``"24GB-class"`` where that is all that is
-        known [text].
-
-    Returns
-    -------
-    DeviceMemory
-        The bytes that a driver reports.
-
-    Raises
-    ------
-    ValueError
-        If the name is unknown and holds no size.
-
-    Notes
-    -----
-    A product's "80 GB" are 79.2 GiB, 85.0 billion bytes: 6 percent more than 80 billion. Where only a size is known it
-    is taken as GiB less 2 percent, give or take what the catalogue's cards show: from 92 to 100 percent.
-
-    Examples
-    --------
-    >>> [round(device_memory(card).size.value / 2**30, 1) for card in ("H100", "RTX 4090 24GB", "80GB-class")]
-    [79.2, 23.6, 79.2]
-    """
-    if isinstance(card, DeviceMemory):
-        return card
-    if isinstance(card, Accelerator):
-        known = _find(card.name)
-        if known is not None:
-            return known
-        return _from_size(card.name, card.memory_bytes / GB)
-    if not isinstance(card, str):
-        raise ValueError(f"card must be an Accelerator or a name, got {type(card).__name__}.")
-    known = _find(card)
-    if known is not None:
-        return known
-    size = _BYTES_IN_NAME.search(card.lower())
-    if size is None or not 1 <= int(size[1]) <= 1024:
-        raise ValueError(f"card must be one of {', '.join(DEVICES)}, or a size like '80GB', got {card[:60]!r}.")
-    return _from_size(card, int(size[1]))
-
-
-def _find(name: str) -> DeviceMemory | None:
-    """Find a card by its whole name, or by its name without the size that follows it."""
-    keys = {_card_key(known): known for known in DEVICES}
-    exact = _card_key(name)
-    bare = _card_key(_BYTES_IN_NAME.sub("", name.lower()))
-    for key in (exact, bare):
-        for prefix in ("", "rtx"):
-            if prefix + key in keys:
-                return DEVICES[keys[prefix + key]]
-    return None
-
-
-def _from_size(name: str, gigabytes: float) -> DeviceMemory:
-    gib = gigabytes * GIB
-    if 75 <= gigabytes <= 81:
-        # Every card of this size shows the same; which of them it is decides the default batch.
-        return DeviceMemory(name, Range(79.2 * GIB if gigabytes == 80 else 0.99 * gib, 0.988 * gib, 1.0 * gib), True)
-    return DeviceMemory(name, Range(0.98 * gib, 0.92 * gib, gib), gigabytes >= 75)
+    num_tokens: int
+    num_seqs: int
 
 
 @dataclass(frozen=True)
@@ -185,10 +43,17 @@ class EngineRule:
         Defaults of a small card: tokens and sequences of a step [count].
     large_num_tokens, large_num_seqs : int
         Defaults of a large card [count].
+    large_a100 : bool
+        Whether an A100 of 80 GB counts as large.
     sampler_bytes : float
         Peak of sampling for one sequence and one entry of the vocabulary [bytes].
     logits_bytes : float
-        Peak of the output matrix for one token of the step and one entry of the vocabulary [bytes].
+        Peak of the output matrix for one token of the step and one entry of the vocabulary; at most for the default's
+        tokens, since the core that made them cut prompts to those [bytes].
+    stream_copies, block_copies : int
+        Vectors of the model's width, and of the feed-forward block, that live at once in a step, in 16-bit numbers.
+        The stream, its normed copy and the block's sum; gate and up, and their product. A log of an 8B with 29,000
+        tokens a step printed 2.99 GiB; 3 and 3 give 2.99 [count].
     runtime : (float, float, float)
         Memory outside the allocator on one GPU alone: usual, least, most [bytes].
     runtime_shared : (float, float, float)
@@ -208,8 +73,11 @@ class EngineRule:
     max_num_seqs: int = 256
     large_num_tokens: int = 8192
     large_num_seqs: int = 1024
+    large_a100: bool = False
     sampler_bytes: float = 0.0
     logits_bytes: float = 0.0
+    stream_copies: int = 3
+    block_copies: int = 3
     runtime: tuple[float, float, float] = (0.14 * GIB, 0.07 * GIB, 0.6 * GIB)
     runtime_shared: tuple[float, float, float] = (0.4 * GIB, 0.1 * GIB, 1.0 * GIB)
     graphs: tuple[float, float, float] = (0.0, 0.0, 0.0)
@@ -222,8 +90,8 @@ class EngineRule:
         for field in ("max_num_tokens", "max_num_seqs", "large_num_tokens", "large_num_seqs", "block_size"):
             require_int(field, getattr(self, field))
 
-    def token_budget(self, device: DeviceMemory) -> int:
-        """Return the tokens of a step that the engine takes by default on a card.
+    def is_large(self, device: DeviceMemory) -> bool:
+        """Return whether the engine takes its larger defaults on a card.
 
         Parameters
         ----------
@@ -232,13 +100,13 @@ class EngineRule:
 
         Returns
         -------
-        int
-            Most tokens of one step [tokens].
+        bool
+            Yes for 70 GiB and more; whether for an A100 too depends on the version.
         """
-        return self.large_num_tokens if device.large else self.max_num_tokens
+        return device.large or (self.large_a100 and device.size.value >= LARGE_BYTES)
 
-    def sequence_budget(self, device: DeviceMemory) -> int:
-        """Return the sequences of a step that the engine takes by default on a card.
+    def step_limits(self, device: DeviceMemory) -> StepLimits:
+        """Return what a step may hold on a card if nobody sets it.
 
         Parameters
         ----------
@@ -247,10 +115,12 @@ class EngineRule:
 
         Returns
         -------
-        int
-            Most sequences of one step [count].
+        StepLimits
+            Most tokens and most sequences of one step [count].
         """
-        return self.large_num_seqs if device.large else self.max_num_seqs
+        if self.is_large(device):
+            return StepLimits(self.large_num_tokens, self.large_num_seqs)
+        return StepLimits(self.max_num_tokens, self.max_num_seqs)
 
 
 #: Peak of sampling a row of logits, for each entry: the row in 16 and 32 bits, its sorted copy with 64-bit places,
@@ -260,7 +130,7 @@ SAMPLER_BYTES = 39.0
 
 _VLLM = EngineRule(
     name="vLLM",
-    version="0.8",
+    version="0.9",
     fraction=0.9,
     fraction_of="total",
     fraction_usual=(0.85, 0.98),
@@ -300,16 +170,23 @@ RULES: tuple[EngineRule, ...] = (
         runtime=(0.6 * GIB, 0.2 * GIB, 1.9 * GIB),
         runtime_shared=(0.6 * GIB, 0.1 * GIB, 1.9 * GIB),
     ),
-    # The first form of the new core made logits for every token of the step, and sampled none; the old core, which was
-    # still the default, sampled. The larger of both is taken.
+    # Two cores, of which the old one was still the default. It counted only what grows while it starts: ten logs print
+    # 0.01 to 0.16 GiB on one GPU, 0.2 to 0.5 on two to sixteen. The new one counted all, about 0.9 in the one log
+    # there is; it made logits for every token of the step and sampled none. The larger peak is taken, and a runtime
+    # between the two.
     replace(
         _VLLM,
         version="0.7",
         large_num_seqs=256,
         logits_bytes=2.0,
-        runtime=(0.6 * GIB, 0.14 * GIB, 1.9 * GIB),
-        runtime_shared=(0.6 * GIB, 0.1 * GIB, 1.9 * GIB),
+        runtime=(0.35 * GIB, 0.0, 1.9 * GIB),
+        runtime_shared=(0.12 * GIB, 0.0, 1.9 * GIB),
     ),
+    # For three weeks every card had room for 1,024 sequences; small ones ran out of memory, and it was taken back.
+    replace(_VLLM, version="0.8", max_num_seqs=1024),
+    replace(_VLLM, version="0.8.4"),
+    # For one release an A100 of 80 GB was large, too.
+    replace(_VLLM, version="0.8.5", large_a100=True),
     _VLLM,
     # An estimate of the recorded steps is taken off before the pool is sized: -0.9 to 1.3 GiB were printed.
     replace(_VLLM, version="0.21", graphs=(0.5 * GIB, 0.0, 1.3 * GIB)),
@@ -320,12 +197,13 @@ RULES: tuple[EngineRule, ...] = (
         fraction=0.88,
         fraction_of="static",
         fraction_usual=(0.8, 0.93),
-        runtime=(0.6 * GIB, 0.3 * GIB, 1.2 * GIB),
-        runtime_shared=(0.5 * GIB, 0.2 * GIB, 1.2 * GIB),
+        runtime=(0.5 * GIB, 0.3 * GIB, 1.2 * GIB),
+        runtime_shared=(0.3 * GIB, 0.0, 1.2 * GIB),
         block_size=1,
     ),
-    # An engine file allots buffers for its largest batch when it is built: 1.7 GiB with a small batch, 4.0 with 25 long
-    # sequences were left between weights, pool and total.
+    # An engine file allots buffers for its largest batch when it is built. It plans them ahead, so that a sum or a
+    # product takes the place of what it is made from: 4.0 GiB were left between weights, pool and total with 25 prompts
+    # of 2,048 tokens, 0.7 with 4,096 tokens.
     EngineRule(
         name="TensorRT-LLM",
         version="0.0",
@@ -335,6 +213,8 @@ RULES: tuple[EngineRule, ...] = (
         max_num_tokens=8192,
         max_num_seqs=256,
         large_num_seqs=256,
+        stream_copies=2,
+        block_copies=2,
         runtime=(1.2 * GIB, 0.4 * GIB, 4.5 * GIB),
         runtime_shared=(0.6 * GIB, 0.2 * GIB, 1.5 * GIB),
         block_size=32,
@@ -342,7 +222,24 @@ RULES: tuple[EngineRule, ...] = (
 )
 
 
-def _version(text: str) -> tuple[int, ...]:
+def version_numbers(text: str) -> tuple[int, ...]:
+    """Return the first three numbers of a version, for comparison.
+
+    Parameters
+    ----------
+    text : str
+        A version as engines print it [text].
+
+    Returns
+    -------
+    tuple of int
+        At most three numbers, none if the text has none [count].
+
+    Examples
+    --------
+    >>> version_numbers("v0.19.1rc1.dev71") < version_numbers("0.21")
+    True
+    """
     return tuple(int(part) for part in re.findall(r"\d{1,6}", text)[:3])
 
 
@@ -354,7 +251,7 @@ def engine_rule(engine: str = "vLLM", version: str = "") -> EngineRule:
     engine : str
         vLLM, SGLang or TensorRT-LLM; capitals and hyphens do not matter [text].
     version : str
-        Its version, such as ``"0.11.0"``; without it the rule is that of vLLM 0.8 to 0.20, with ranges over all
+        Its version, such as ``"0.11.0"``; without it the rule is that of vLLM 0.9 to 0.20, with ranges over all
         versions [text].
 
     Returns
@@ -379,10 +276,10 @@ def engine_rule(engine: str = "vLLM", version: str = "") -> EngineRule:
     if key not in names:
         raise ValueError(f"engine must be one of vLLM, SGLang and TensorRT-LLM, got {engine!r:.60}.")
     rules = [rule for rule in RULES if rule.name == names[key]]
-    wanted = _version(version) if isinstance(version, str) else ()
+    wanted = version_numbers(version) if isinstance(version, str) else ()
     if not wanted:
         return _VLLM_UNKNOWN if names[key] == "vLLM" else rules[-1]
-    return [rule for rule in rules if _version(rule.version) <= wanted][-1]
+    return [rule for rule in rules if version_numbers(rule.version) <= wanted][-1]
 
 
 def with_fraction(rule: EngineRule, fraction: float) -> EngineRule:
@@ -412,30 +309,3 @@ def with_fraction(rule: EngineRule, fraction: float) -> EngineRule:
     """
     share = require_fraction("fraction", fraction, "0.9 lets an engine use nine tenths.")
     return replace(rule, fraction=share, fraction_usual=(share, share))
-
-
-def known_size(gib: float) -> DeviceMemory:
-    """Return a card of which only the printed size is known.
-
-    Parameters
-    ----------
-    gib : float
-        What an engine printed as the device's total [GiB].
-
-    Returns
-    -------
-    DeviceMemory
-        A card of that size.
-
-    Raises
-    ------
-    ValueError
-        If the size is not a finite number above 0.
-
-    Examples
-    --------
-    >>> known_size(79.22).large
-    True
-    """
-    size = require_positive("gib", gib) * GIB
-    return DeviceMemory(f"{gib:g} GiB", Range(size, size, size), large=gib >= 70)

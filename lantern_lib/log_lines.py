@@ -67,7 +67,9 @@ _LINES: dict[Engine, tuple[tuple[str, str, str], ...]] = {
         ("weights", "size", r"Model loading took #"),
         ("weights", "size", r"model weights take +#"),
         ("weights", "size", r"weights memory: #"),
-        ("weights", "size", r"Actual usage is # for weight"),
+        ("weights", "size", r"Actual usage(?: is|:) # for weight"),
+        # The newest lines do not tell weights from what lies outside the allocator.
+        ("consumed", "size", r"Actual usage(?: is|:) # for consumed memory"),
         ("device", "size", r"total_gpu_memory +\(?#"),
         ("device", "size", r"Free memory on device \(\d{1,6}(?:\.\d{1,6})?/#\)"),
         ("fraction", "fraction", r"gpu_memory_utilization +\(?#"),
@@ -86,12 +88,13 @@ _LINES: dict[Engine, tuple[tuple[str, str, str], ...]] = {
         ("graphs", "size", r"Estimated CUDA graph memory: #"),
         ("graphs taken", "size", r"# for CUDAGraph memory"),
         ("graphs taken", "size", r"Graph capturing finished in \d{1,6} secs?, took #"),
-        ("pool", "size", r"reserved for KV Cache is #"),
+        ("pool", "size", r"for KV Cache is #"),
         ("pool", "size", r"available_kv_cache_memory +#"),
         ("pool", "size", r"Available KV cache memory: #"),
+        ("pool", "size", r"Current (?:kv|KV) cache memory(?: in use is|:) #"),
         ("pool", "size", r"larger than the available KV cache memory \(#"),
-        ("blocks", "count", r"# GPU blocks: #"),
-        ("blocks", "count", r"# cuda blocks: #"),
+        # The name of the device stands before it, and what is swapped to the host's memory comes after.
+        ("blocks", "count", r"(?:# (?!CPU)[A-Za-z]{2,8}|\b(?:GPU|cuda|CUDA)) blocks: #"),
         ("tokens", "count", r"GPU KV cache size: # tokens"),
         ("tokens", "count", r"number of tokens that can be stored in KV cache \(#\)"),
         ("max_model_len", "count", r"Maximum concurrency for # tokens per request"),
@@ -106,7 +109,8 @@ _LINES: dict[Engine, tuple[tuple[str, str, str], ...]] = {
         ("block_size", "count", r"block_size'?[=:] ?#"),
         ("max_num_tokens", "count", r"max_num_batched_tokens'?[=:] ?#"),
         ("max_num_seqs", "count", r"max_num_seqs'?[=:] ?#"),
-        ("padding_layers", "count", r"Add # padding layers"),
+        ("groups", "count", r"Add # padding layers"),
+        ("groups", "count", r"Setting attention block size to # tokens"),
     ),
     "SGLang": (
         ("free", "size", r"Load weight begin\. avail mem=#"),
@@ -140,6 +144,9 @@ _LINES: dict[Engine, tuple[tuple[str, str, str], ...]] = {
         ("weights", "size", r"[Mm]emory used (?:after loading|for) model weights \(inside torch\).{0,60}: #"),
         ("fraction", "fraction", r"kv_cache_free_gpu_mem(?:ory)?_fraction\W{1,4}#"),
         ("fraction", "fraction", r"free_gpu_memory_fraction\W{1,4}#"),
+        ("max_model_len", "count", r"\[TRT-LLM\] \[I\] max_seq_len=#"),
+        ("max_num_tokens", "count", r"max_num_requests=\d{1,9}, max_num_tokens=#"),
+        ("max_num_seqs", "count", r"max_num_requests=\d{1,9}, max_num_tokens=\d{1,9}, max_batch_size=#"),
         ("max_model_len", "count", r"maxSequenceLen: #"),
         ("max_num_tokens", "count", r"maxNumTokens: #"),
         ("max_num_seqs", "count", r"maxBatchSize: #"),
@@ -166,6 +173,12 @@ _VERSIONS = (
     re.compile(r"LLM engine \(v(\d{1,3}\.\d{1,3}[\w.+]{0,30})"),
     re.compile(r"version (\d{1,3}\.\d{1,3}[\w.+]{0,30})"),
     re.compile(r"vllm[-=]{1,2}(\d{1,3}\.\d{1,3}[\w.+]{0,30})"),
+)
+_REFUSALS = (
+    "No available memory for the cache blocks",
+    "is larger than the maximum number of tokens that can be stored in KV cache",
+    "leave no GPU memory for the KV cache",
+    "Not enough memory. Please try to increase --mem-fraction-static",
 )
 _CACHE = re.compile(r"kv_cache_dtype'?[=:] ?'?\"?([a-z0-9_]{1,20})")
 
@@ -251,6 +264,27 @@ def restarts(text: str) -> int:
         if _RESTART.search(raw[:MAX_LINE]):
             last = index
     return last
+
+
+def refuses(text: str) -> bool:
+    """Tell whether an engine says in words that nothing, or too little, is left for its cache.
+
+    Parameters
+    ----------
+    text : str
+        The log [text].
+
+    Returns
+    -------
+    bool
+        Whether it holds such a sentence.
+
+    Examples
+    --------
+    >>> refuses("ValueError: No available memory for the cache blocks. Try increasing")
+    True
+    """
+    return any(words in text for words in _REFUSALS)
 
 
 def words(text: str) -> tuple[str, str]:

@@ -6,17 +6,14 @@ import math
 from dataclasses import dataclass
 
 from lantern_lib import kv_cache
-from lantern_lib.engine_rules import DeviceMemory, EngineRule, Range, device_memory, engine_rule, with_fraction
+from lantern_lib.devices import DeviceMemory, Range, device_memory
+from lantern_lib.engine_rules import EngineRule, engine_rule, with_fraction
 from lantern_lib.hardware import Accelerator
 from lantern_lib.model_config import ModelConfig
 from lantern_lib.shards import weight_bytes_per_gpu
 from lantern_lib.transformer import parameters
 from lantern_lib.units import GIB, format_quantity, require_int
 
-#: Vectors of the model's width, and of the block's, that live at once while a step is in its feed-forward block, in
-#: 16-bit numbers: the stream, its normed copy and the block's sum; gate and up together, and their product. A log of
-#: an 8B with 29,000 tokens a step printed 2.99 GiB; this gives 2.99.
-STREAM_COPIES, BLOCK_COPIES = 3, 3
 #: What trying pictures of the largest size may take of a budget: a log of an 11B printed 36.6 of 71.3 GiB.
 VISION_SHARE = 0.52
 
@@ -195,26 +192,31 @@ def _expert_share(model: ModelConfig) -> float:
     return stored / (stored + (count.total - count.experts) * model.weight_bytes)
 
 
-def _activation(model: ModelConfig, rule: EngineRule, num_tokens: int, num_seqs: int, tp_size: int) -> Range:
+def _activation(
+    model: ModelConfig, rule: EngineRule, device: DeviceMemory, num_tokens: int, num_seqs: int, tp_size: int
+) -> Range:
     """Return the peak of one step: the larger of the feed-forward block and of sampling, which follow each other."""
-    forward = num_tokens * 2.0 * (STREAM_COPIES * model.hidden_size + _block_numbers(model, tp_size))
+    logits_tokens = rule.step_limits(device).num_tokens
+    forward = (
+        num_tokens * 2.0 * (rule.stream_copies * model.hidden_size + _block_numbers(model, tp_size, rule.block_copies))
+    )
     sampled = num_seqs * rule.sampler_bytes * model.vocab_size
-    logits = num_tokens * (rule.logits_bytes * model.vocab_size + 2.0 * 2.0 * model.hidden_size)
+    logits = min(num_tokens, logits_tokens) * (rule.logits_bytes * model.vocab_size + 2.0 * 2.0 * model.hidden_size)
     last = max(sampled, logits if rule.logits_bytes else 0.0)
     peak = max(forward, last)
     return Range(peak, min(forward, peak), forward + last)
 
 
-def _block_numbers(model: ModelConfig, tp_size: int) -> float:
+def _block_numbers(model: ModelConfig, tp_size: int, copies: int) -> float:
     """Return the numbers that the widest feed-forward block holds for a token on one GPU.
 
     A dense block holds gate, up and product. Experts hold that for each chosen one, and each chosen one's output.
     """
-    dense = BLOCK_COPIES * model.intermediate_size / tp_size if model.num_dense_layers else 0.0
+    dense = copies * model.intermediate_size / tp_size if model.num_dense_layers else 0.0
     kinds = model.experts
     if kinds is None:
         return dense
-    inside = BLOCK_COPIES * (kinds.experts_per_token * kinds.expert_size + kinds.shared_size) / tp_size
+    inside = copies * (kinds.experts_per_token * kinds.expert_size + kinds.shared_size) / tp_size
     return max(dense, inside + kinds.experts_per_token * model.hidden_size)
 
 
@@ -288,18 +290,19 @@ def plan_memory(
     rule = rule if fraction is None else with_fraction(rule, fraction)
     for name, size in (("tp_size", tp_size), ("ep_size", ep_size), ("context_parallel", context_parallel)):
         require_int(name, size)
-    tokens = require_int("max_num_tokens", rule.token_budget(device) if max_num_tokens is None else max_num_tokens)
-    seqs = require_int("max_num_seqs", rule.sequence_budget(device) if max_num_seqs is None else max_num_seqs)
+    limits = rule.step_limits(device)
+    tokens = require_int("max_num_tokens", limits.num_tokens if max_num_tokens is None else max_num_tokens)
+    seqs = require_int("max_num_seqs", limits.num_seqs if max_num_seqs is None else max_num_seqs)
     table = require_int("max_positions", max_positions, minimum=0) * 2.0 * _rotary_dim(model)
-    activation = _activation(model, rule, tokens, seqs, tp_size)
+    activation = _activation(model, rule, device, tokens, seqs, tp_size)
     if model.extra and any("vision" in name for name, _ in model.extra):
         activation = Range(
             activation.value, activation.low, max(activation.high, VISION_SHARE * rule.fraction * device.size.value)
         )
-    if max_num_seqs is None and rule.sampler_bytes and device.large:
-        few = _activation(model, rule, tokens, rule.max_num_seqs, tp_size)
+    if max_num_seqs is None and rule.sampler_bytes and rule.is_large(device):
+        few = _activation(model, rule, device, tokens, rule.max_num_seqs, tp_size)
         activation = Range(activation.value, min(activation.low, few.value), activation.high)
-    doublings = math.log2(tp_size * ep_size) if tp_size * ep_size > 1 else 0.0
+    doublings = math.log2(max(tp_size, ep_size))
     usual, least, most = (one + doublings * more for one, more in zip(rule.runtime, rule.runtime_shared, strict=True))
     return MemoryPlan(
         model=model,

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from lantern_lib.engine_rules import DeviceMemory, engine_rule, known_size
+from lantern_lib.devices import DeviceMemory, known_size
+from lantern_lib.engine_rules import engine_rule
 from lantern_lib.memory_plan import MemoryPlan, plan_memory
 from lantern_lib.model_config import ModelConfig
 from lantern_lib.model_parts import StoredFormat
@@ -49,6 +50,7 @@ class PoolRow:
     fraction: float | None
     device_bytes: float | None
     max_num_tokens: int | None
+    max_num_seqs: int | None
     max_positions: int
     weight_bytes: float | None
     activation_bytes: float | None
@@ -86,6 +88,7 @@ class PoolRow:
             version=self.version,
             fraction=self.fraction,
             max_num_tokens=self.max_num_tokens,
+            max_num_seqs=self.max_num_seqs,
             max_positions=self.max_positions,
             ep_size=self.ep_size,
             context_parallel=self.context_parallel,
@@ -178,9 +181,10 @@ def read_pools(path: str | Path) -> tuple[PoolRow, ...]:
     --------
     >>> import tempfile
     >>> head = "id,source,grade,model,stored,kv_bytes,card,tp,ep,cp,engine,version,fraction,device_gib,max_num_tokens,"
-    >>> head += "max_positions,weight_gib,activation_gib,runtime_gib,graph_gib,pool_gib,tokens,poorest,flag,note"
+    >>> head += "max_num_seqs,max_positions,weight_gib,activation_gib,runtime_gib,graph_gib,pool_gib,tokens,poorest,"
+    >>> head += "flag,note"
     >>> with tempfile.NamedTemporaryFile("w+", suffix=".csv") as file:
-    ...     _ = file.write(f"{head}\\nk,a log,A,Qwen3-32B,,2,H100,1,1,1,vLLM,0.11,0.9,79.18,,,61.03,,,,4.45,,,,\\n")
+    ...     _ = file.write(f"{head}\\nk,a log,A,Qwen3-32B,,2,H100,1,1,1,vLLM,0.11,0.9,79.18,,,,61.03,,,,4.45,,,,\\n")
     ...     file.flush()
     ...     print(report_row(read_pools(file.name)[0]).summary)
     k: predicted 4.45 GiB, reported 4.45 GiB, ratio 1.00, inside the interval; activation peak is the least certain part
@@ -206,6 +210,7 @@ def _pool_row(row: Mapping[str, str]) -> PoolRow:
         fraction=_number(row, "fraction"),
         device_bytes=_number(row, "device_gib", GIB),
         max_num_tokens=_whole(row, "max_num_tokens"),
+        max_num_seqs=_whole(row, "max_num_seqs"),
         max_positions=_whole(row, "max_positions") or 0,
         weight_bytes=_number(row, "weight_gib", GIB),
         activation_bytes=_number(row, "activation_gib", GIB),
@@ -241,8 +246,8 @@ def report_row(row: PoolRow) -> RowReport:
 
     Examples
     --------
-    >>> row = PoolRow("k", "a log", "A", "", "", 2.0, "", 1, 1, 1, "vLLM", "", None, None, None, 0, None, None, None,
-    ...     None, None, 7344, False, "", "")
+    >>> row = PoolRow("k", "a log", "A", "", "", 2.0, "", 1, 1, 1, "vLLM", "", None, None, None, None, 0, None,
+    ...     None, None, None, None, 7344, False, "", "")
     >>> report_row(row).why
     'model or card not named'
     """
@@ -300,8 +305,8 @@ def token_gap(row: PoolRow) -> tuple[float, float] | None:
 
     Examples
     --------
-    >>> row = PoolRow("k", "a log", "A", "Llama-3-8B", "", 2.0, "", 1, 1, 1, "vLLM", "", None, None, None, 0, None,
-    ...     None, None, None, 5.29 * 2**30, 43296, False, "", "")
+    >>> row = PoolRow("k", "a log", "A", "Llama-3-8B", "", 2.0, "", 1, 1, 1, "vLLM", "", None, None, None, None, 0,
+    ...     None, None, None, None, 5.29 * 2**30, 43296, False, "", "")
     >>> token_gap(row)
     (39.68, 57.0)
     """

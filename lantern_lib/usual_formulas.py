@@ -225,8 +225,7 @@ LOG_MISTAKES: tuple[Mistake, ...] = (
     Mistake("reserve", "fraction × card − weights", "pool", "activations and runtime come first"),
     Mistake("rest", "fraction × (card − weights)", "pool", "the fraction is of the whole card"),
     Mistake("all", "card − weights", "pool", "the engine keeps to its fraction"),
-    Mistake("heads", "query heads for key-value heads", "cache", "only key-value heads are cached"),
-    Mistake("width", "model width for heads × size", "cache", "keys are as wide as the key-value heads"),
+    *MISTAKES[:2],
     Mistake("group", "one GPU's pool for the group's", "cache", "each GPU prints its own"),
 )
 

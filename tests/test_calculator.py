@@ -17,7 +17,8 @@ import pytest
 from lantern_book.look import Reader, Visit
 from playwright.sync_api import expect
 
-from lantern_lib.calculator import CARDS, ENGINES, Question, answer, tables
+from lantern_lib.calculator import CARDS, ENGINES, Question, answer
+from lantern_lib.calculator_tables import tables
 from lantern_lib.figures.calculator_panel import panel
 from lantern_lib.hf_config import from_hf_config, read_config
 from lantern_lib.hf_families import FAMILIES
@@ -34,7 +35,7 @@ NUM_INPUTS = 10_000
 PLAIN: dict[str, Any] = {
     "card": "H100 SXM",
     "tp_size": 1,
-    "engine": "vLLM 0.8",
+    "engine": "vLLM 0.9",
     "fraction": 0.9,
     "weight_bits": None,
     "kv_bits": 16,
@@ -90,15 +91,22 @@ def differences(ours: dict[str, Any], theirs: dict[str, Any]) -> dict[str, Any]:
 
 def random_question(rng: random.Random) -> dict[str, Any]:
     config = random_config(rng)
+    tp_size = rng.choice((1, 2, 3, 4, 8, 16, 64))
+    context_len = rng.choice((1, 2000, 8192, 131_072, rng.randint(1, 1_000_000)))
+    has_experts = any("expert" in field for field in json.dumps(config).split('"'))
     return {
         "text": broken(rng, config) if rng.random() < 0.25 else json.dumps(config),
         "card": rng.choice(list(CARDS)),
-        "tp_size": rng.choice((1, 2, 3, 4, 8, 16, 64)),
+        "tp_size": tp_size,
+        "ep_size": rng.choice((1, tp_size, 2 * tp_size, 4 * tp_size, 6) if has_experts else (1,) * 19 + (2,)),
+        "max_num_tokens": rng.choice((None, None, 512, 8192, rng.randint(1, 200_000))),
+        "max_num_seqs": rng.choice((None, None, 1, 256, rng.randint(1, 4096))),
+        "max_positions": rng.choice((None, None, None, context_len, 2_000_000, rng.randint(1, 2_000_000))),
         "engine": rng.choice(list(ENGINES)),
         "fraction": rng.choice((0.5, 0.9, 0.95, 1, rng.uniform(0.01, 1))),
         "weight_bits": rng.choice((None, None, 16, 8, 4)),
         "kv_bits": rng.choice((16, 8)),
-        "context_len": rng.choice((1, 2000, 8192, 131_072, rng.randint(1, 1_000_000))),
+        "context_len": context_len,
         "batch_size": rng.choice((1, 7, 64, rng.randint(1, 5000))),
         "gpu_hour_dollars": rng.choice((3, 2.5, rng.uniform(0.1, 20))),
     }
@@ -150,7 +158,16 @@ ODD_QUESTIONS: tuple[dict[str, Any], ...] = (
     {"engine": "vLLM 99"},
     {"weight_bits": 3},
     {"kv_bits": 4},
+    {"ep_size": 2},
+    {"ep_size": 0},
+    {"ep_size": 5000},
+    {"max_num_tokens": 0},
+    {"max_num_tokens": 10**8},
+    {"max_num_seqs": 1.5},
+    {"max_positions": -1},
+    {"max_positions": 4096},
 )
+MIXTRAL: dict[str, Any] = public_models()["Mixtral-8x7B"].config
 
 
 @pytest.mark.parametrize("odd", ODD_QUESTIONS, ids=str)
@@ -159,6 +176,56 @@ def test_a_number_out_of_range_gets_the_same_sentence(ask_node: Ask, odd: dict[s
     ours, theirs = ask_python(question), ask_node([question])[0]
     assert next(iter(odd)) in ours["error"]
     assert theirs == ours
+
+
+@pytest.mark.parametrize(("tp_size", "ep_size", "words"), [(1, 16, "experts of a layer (8)"), (3, 8, "multiple of tp")])
+def test_experts_that_no_engine_lays_out_are_refused_by_both(
+    ask_node: Ask, tp_size: int, ep_size: int, words: str
+) -> None:
+    question = {"text": json.dumps(MIXTRAL), **PLAIN, "tp_size": tp_size, "ep_size": ep_size}
+    ours, theirs = ask_python(question), ask_node([question])[0]
+    assert words in ours["error"]
+    assert theirs == ours
+
+
+def test_groups_of_gpus_hold_the_matrices_once_each() -> None:
+    """Against sums by hand: eight GPUs, alone with their matrices, in pairs, and all together."""
+    model = from_hf_config(MIXTRAL)
+    count = parameters(model)
+    rest = 2.0 * (count.total - count.experts)
+    copied = 2.0 * (count.router + count.norms)
+    answers = {tp: answer(Question(model, "H100 SXM", tp, batch_size=64, ep_size=8)) for tp in (1, 2, 8)}
+    for tp, found in answers.items():
+        assert found.question.num_gpus == 8
+        held = 2.0 * count.experts / 8 + (rest - copied) / tp + copied
+        assert found.plan.weights.value == pytest.approx(held)
+        numbers = found.numbers()
+        one = found.plan.pool.value // found.sequence_bytes
+        assert numbers["conversations"][0] == (8 // tp) * one
+        # Every group streams all but the experts and an input table; with 64 tokens every expert is read.
+        table = 2.0 * model.vocab_size * model.hidden_size
+        read = 2.0 * count.experts * (1 - (1 - 2 / 8) ** 64) + (8 // tp) * (rest - table)
+        assert numbers["streamed_bytes"] == pytest.approx(read)
+    alone = answers[1].step
+    link = CARDS["H100 SXM"].link
+    exchange = link.latency_seconds + 7 / 8 * (8 * 2 * 4096 * 2) / link.bandwidth
+    assert alone.communication_seconds == pytest.approx(2 * 32 * exchange)
+    sums = link.latency_seconds + 2 * 1 / 2 * (16 * 4096 * 2) / link.bandwidth
+    assert answers[2].step.communication_seconds == pytest.approx(2 * 32 * (exchange + sums))
+    prices = [found.million_dollars for found in answers.values()]
+    assert prices[0] == pytest.approx(3.0 * 8 / 3600 / (64 / alone.total_seconds) * 1e6)
+
+
+def test_what_is_left_open_is_what_the_engine_takes() -> None:
+    model = from_hf_config(LLAMA)
+    usual = answer(Question(model, "H100 SXM")).plan
+    assert (usual.num_tokens, usual.num_seqs) == (8192, 1024)
+    told = answer(Question(model, "H100 SXM", max_num_tokens=8192, max_num_seqs=1024)).plan
+    assert told.pool == usual.pool
+    few = answer(Question(model, "H100 SXM", max_num_seqs=16, max_positions=131_072)).plan
+    assert few.pool.value - usual.pool.value == pytest.approx(
+        usual.activation.value - 8192 * 2 * 3 * (4096 + 14336) - 131_072 * 2 * 128
+    )
 
 
 HOSTILE: dict[str, tuple[str, str]] = {
@@ -293,19 +360,61 @@ def test_every_value_opens_a_derivation_with_its_numbers(reader: Reader) -> None
         names = page.page.locator(".lt-calculator__values button").evaluate_all(
             "buttons => buttons.map(each => each.getAttribute('popovertarget').slice(8, -11))"
         )
-        assert len(names) == 18
-        for model in ("Lantern 70B", "gpt-oss-120b", "DeepSeek-V3", "Qwen3.6-35B-A3B", "Gemma-3-27B"):
-            page.choose(model=model)
+        assert len(names) == 19
+        for model in ("Lantern 70B", "gpt-oss-120b", "DeepSeek-V3", "Qwen3.6-35B-A3B", "Gemma-3-27B", "in groups"):
+            if model == "in groups":
+                page.page.locator(".lt-calculator__further summary").click()
+                page.choose(model="DeepSeek-V3", tp="2", experts="16", tokens="4096", positions="163840", seqs="")
+            else:
+                page.choose(model=model)
             for name in names:
                 text = page.derivation(name)
                 assert re.search(r"Formula|Source", text), (model, name)
                 assert re.search(r"\d", text), (model, name)
                 assert not re.search("NaN|undefined|Infinity|object", text), (model, name)
-        page.choose(model="Lantern 70B")
+        assert "163,840 × 64 × 2 = 20,971,520 bytes" in page.derivation("rotary_table")
+        assert "÷ 16 GPUs, all else ÷ 2" in page.derivation("weights")
+        assert "8 × ⌊" in page.derivation("conversations")
+        assert "2 × 58 × (" in page.derivation("communication_seconds")
+        page.choose(model="Lantern 70B", tp="4", tokens="", positions="")
         assert "80 × 512 × 2 = 81,920 bytes" in page.derivation("token_bytes")
         assert "0.9 × 85.02 GB − 35.28 GB − 5.12 GB − 1.01 GB − 0 GB = 35.11 GB" in page.derivation("pool")
         page.choose(batch="1")
         assert "published single streams on more GPUs" in page.derivation("step_seconds")
+        assert visit.errors == []
+
+
+@pytest.mark.browser
+def test_what_an_engine_sets_by_itself_can_be_set(reader: Reader) -> None:
+    """Folded until somebody wants it; the link holds it, and opens the fold."""
+    with reader.visit("calculator") as visit:
+        page = Page(visit)
+        tokens = page.page.locator("#lt-calc-tokens")
+        assert not tokens.is_visible()
+        page.page.locator(".lt-calculator__further summary").press("Enter")
+        assert tokens.is_visible()
+        assert tokens.get_attribute("placeholder") == "8,192 by default"
+        assert not page.page.locator("#lt-calc-experts").is_visible(), "the model has none"
+        page.choose(model="DeepSeek-V3", card="H200 SXM", tp="1", experts="8", tokens="4096", seqs="64")
+        asked = Question(
+            find_model("DeepSeek-V3"), "H200 SXM", ep_size=8, max_num_tokens=4096, max_num_seqs=64, batch_size=32
+        )
+        found = answer(asked)
+        assert page.value("conversations") == "{:,} ({:,} to {:,})".format(*found.conversations)
+        assert page.value("step_seconds") == format_quantity(found.step.total_seconds, "ms", 1)
+        assert page.said.inner_text().startswith("DeepSeek-V3 on 8 × H200 SXM in 8 groups")
+        there, link = page.said.inner_text(), page.page.url
+        page.page.goto("about:blank")
+        page.page.goto(link)
+        assert page.said.inner_text() == there
+        assert tokens.is_visible()
+        page.choose(experts="6", tp="4")
+        assert page.error.inner_text().startswith("“GPUs that share the experts” must be a multiple of tp_size (4)")
+        page.choose(experts="8", positions="4096")
+        assert page.error.inner_text().startswith("“Tokens of each conversation” must be at most max_positions (4,096)")
+        page.choose(positions="")
+        page.choose(model="Lantern 70B")
+        assert page.said.inner_text().startswith("Lantern 70B on 4 × H200 SXM: ")
         assert visit.errors == []
 
 

@@ -11,8 +11,10 @@ import numpy as np
 import pytest
 
 from lantern_lib import H100, step
-from lantern_lib.calibration import MOVED_ERROR, Fit, calibrate, measured_spread, moved, peak_replica, student_quantile
+from lantern_lib.bounded_fit import student_quantile
+from lantern_lib.calibration import MOVED_ERROR, Fit, calibrate, moved
 from lantern_lib.measurements import MODELS, Measurement, floor, read_measurements
+from lantern_lib.spreads import measured_spread, peak_replica
 
 TABLE = read_measurements(Path(__file__).resolve().parent.parent / "book" / "data" / "measured.csv")
 ONE = Measurement("m", "a log", "", "Llama-3-8B", "H100", "bf16", "vLLM", 1, 1, 512, 0, 512, "tpot", 0.01)

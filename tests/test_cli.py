@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
+import select
+import shutil
+import signal
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,8 +21,9 @@ from hypothesis import strategies as st
 from lantern_lib.cli import main
 from lantern_lib.cli.completion import model_names
 from lantern_lib.cli.inputs import find_card
-from lantern_lib.engine_rules import DEVICES
+from lantern_lib.devices import DEVICES
 from lantern_lib.models import find_model
+from lantern_lib.transformer import parameters
 
 ROOT = Path(__file__).resolve().parent.parent
 LOG = """INFO 03-21 [worker.py:267] model weights take 12.55GiB; non_torch_memory takes 0.16GiB
@@ -185,7 +193,7 @@ def test_a_broken_promise_leaves_with_one(capsys: pytest.CaptureFixture[str]) ->
         ("size --model qwen3-32b --gpu h100 --context 8k", "--context: invalid int value"),
         ("size --model qwen3-32b --gpu h100 --engine ollama", "invalid choice"),
         ("size --model missing/config.json --gpu h100", "No such file"),
-        ("size --model / --gpu h100", "name must be a shipped model"),
+        ("size --model / --gpu h100", "No such file or directory: /config.json"),
         ("explain-log /", "Is a directory"),
         ("cost --gpu-hour 3", "tokens_per_second must be given"),
         ("cost --gpu-hour 3 --tokens-per-second 9 --rate 2", "must stand alone"),
@@ -193,7 +201,7 @@ def test_a_broken_promise_leaves_with_one(capsys: pytest.CaptureFixture[str]) ->
         ("simulate --model qwen3-32b --gpu 80GB --rate 1", "gpu must be a card of known speed"),
         ("simulate --model qwen3-32b --gpu h200 --rate 1 --requests 100000000", "num_requests must be at most"),
         ("simulate --model qwen3-32b --gpu h200 --rate 1 --compute-efficiency 2", "compute_efficiency must be"),
-        ("completion fish", "invalid choice"),
+        ("completion csh", "invalid choice"),
     ],
 )
 def test_bad_input_is_one_line_and_leaves_with_two(capsys: pytest.CaptureFixture[str], words: str, said: str) -> None:
@@ -257,6 +265,33 @@ def test_a_reader_that_leaves_is_no_error() -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_the_code_is_no_answer_of_rich_when_a_reader_leaves() -> None:
+    """Rich leaves with the code that means no, unless it is told otherwise."""
+    shell = f"set -o pipefail; {sys.executable} -m lantern_lib.cli {' '.join(SIZE)} | true"
+    done = subprocess.run(["bash", "-c", shell], cwd=ROOT, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_folder_stands_for_the_file_in_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "config.json").write_text(json.dumps(EIGHT), encoding="utf-8")
+    assert values(capsys, "size", "--model", str(tmp_path), "--gpu", "h100")["parameters"] == 8_030_261_248
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    assert "No such file" in refused(capsys, "size", "--model", str(empty), "--gpu", "h100")
+
+
+def test_experts_over_groups_are_sized_and_not_timed(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["size", "--model", "DeepSeek-V3", "--gpu", "h200", "--tp", "1"]
+    alone = values(capsys, *words, code=1)
+    spread = values(capsys, *words, "--ep", "16")
+    model = find_model("DeepSeek-V3")
+    assert alone["weights_bytes"] - spread["weights_bytes"] > 0.9 * 15 / 16 * parameters(model).experts
+    assert "step_seconds_alone" not in spread
+    assert main([*words, "--ep", "16", "--plain"]) == 0
+    assert "DeepSeek-V3 on 16 GPUs" in (text := capsys.readouterr().out)
+    assert "one of 16 groups" in text
+
+
 def complete(*words: str) -> set[str]:
     """Ask bash what it offers for the last word."""
     script = command("completion", "bash").stdout
@@ -272,6 +307,74 @@ def test_bash_completes_commands_models_cards_and_files() -> None:
     assert "Qwen3-32B" in complete("lantern", "size", "--model", "Qwen3")
     assert {"H100", "H100-NVL"} <= complete("lantern", "size", "--gpu", "H1")
     assert "pyproject.toml" in complete("lantern", "explain-log", "pypro")
+
+
+def typed_into(shell: str, script: Path, keys: str) -> str:
+    """Type into a shell on a terminal of its own, and return what it shows."""
+    process, screen = pty.fork()
+    if process == 0:  # pragma: no cover - the shell
+        os.environ |= {"TERM": "xterm", "PS1": "> "}
+        os.execvp(shell, [shell, "-f", "-i"])
+    shown = b""
+    try:
+        for line in (f"source {script}\n", keys):
+            os.write(screen, line.encode())
+            end = time.monotonic() + 20
+            quiet = 0
+            while time.monotonic() < end and quiet < 3:
+                ready, _, _ = select.select([screen], [], [], 0.5)
+                quiet = 0 if ready else quiet + 1
+                shown += os.read(screen, 65_536) if ready else b""
+    finally:
+        os.kill(process, signal.SIGKILL)
+        os.waitpid(process, 0)
+        os.close(screen)
+    return shown.decode(errors="replace")
+
+
+def test_tcsh_completes_commands_and_options(missing: Callable[[str], None], tmp_path: Path) -> None:
+    if shutil.which("tcsh") is None:
+        missing("no tcsh on the path")
+    script = tmp_path / "lantern.tcsh"
+    script.write_text(command("completion", "tcsh").stdout, encoding="utf-8")
+    shown = typed_into("tcsh", script, "lantern com\t\025lantern size --engine-v\t\025lantern size --engine sg\t")
+    for words in ("lantern completion ", "lantern size --engine-version ", "lantern size --engine sglang "):
+        assert words in shown
+
+
+def test_zsh_completes_commands_models_and_cards(missing: Callable[[str], None], tmp_path: Path) -> None:
+    if shutil.which("zsh") is None:
+        missing("no zsh on the path")
+    (tmp_path / "_lantern").write_text(command("completion", "zsh").stdout, encoding="utf-8")
+    script = tmp_path / "start"
+    start = f"fpath=({tmp_path} $fpath)\nautoload -Uz compinit\ncompinit -u -D\nlantern() {{ print -r -- '<'$*'>' }}\n"
+    script.write_text(start, encoding="utf-8")
+    # A shell draws only what changes, so the command says what it was given.
+    shown = typed_into("zsh", script, "lantern com\t\nlantern size --model Qwen3-32\t\nlantern size --gpu GH\t\n")
+    for words in ("<completion>", "<size --model Qwen3-32B>", "<size --gpu GH200>"):
+        assert words in shown
+
+
+def test_fish_completes_commands_models_cards_and_files(missing: Callable[[str], None], tmp_path: Path) -> None:
+    fish = shutil.which("fish")
+    if fish is None:
+        missing("no fish on the path")
+        return
+    script = tmp_path / "lantern.fish"
+    script.write_text(command("completion", "fish").stdout, encoding="utf-8")
+
+    def offered(line: str) -> set[str]:
+        ask = f"source {script}; complete -C '{line}'"
+        done = subprocess.run([fish, "-c", ask], cwd=ROOT, capture_output=True, text=True, check=True)
+        return {each.split("\t")[0] for each in done.stdout.splitlines()}
+
+    assert offered("lantern si") == {"size", "simulate"}
+    assert {"Qwen3-32B", "Qwen3-30B-A3B"} <= offered("lantern size --model Qwen3")
+    assert offered("lantern size --gpu H20") == {"H20", "H200", "H20-141-GB"}
+    assert offered("lantern size --engine ") == {"vllm", "sglang", "tensorrt-llm"}
+    assert offered("lantern size --eng") == {"--engine", "--engine-version"}
+    assert "pyproject.toml" in offered("lantern explain-log pypro")
+    assert offered("lantern completion ") == {"bash", "zsh", "fish", "tcsh"}
 
 
 def test_what_completion_offers_is_accepted() -> None:

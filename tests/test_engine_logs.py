@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import random
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +17,12 @@ from lantern_lib.engine_logs import SUM_TOLERANCE_BYTES, EngineLog, read_engine_
 from lantern_lib.log_lines import PATTERNS, clean
 from lantern_lib.models import find_model
 from lantern_lib.units import GIB
+
+#: Lines that people published, with where they stand, and the numbers in them as a person reads them.
+PUBLISHED: list[dict[str, Any]] = json.loads((Path(__file__).parent / "data/engine_logs.json").read_text("utf-8"))
+FIELDS = {"weights_gib": "weight_bytes"} | {
+    f"{name}_gib": f"{name}_bytes" for name in ("device", "budget", "runtime", "activation", "pool", "free", "needed")
+}
 
 # The numbers are those of public logs; each block is one start.
 VLLM_0_6 = """
@@ -320,3 +328,55 @@ def test_any_text_is_read_or_refused(text: str) -> None:
     except ValueError as error:
         if not str(error).startswith("text must hold"):
             raise
+
+
+@pytest.mark.parametrize("log", PUBLISHED, ids=lambda log: log["id"])
+def test_a_published_log_is_read_as_a_person_reads_it(log: dict[str, Any]) -> None:
+    found = read_engine_log("\n".join(log["text"]))
+    for name, wanted in log["expect"].items():
+        got = getattr(found, FIELDS.get(name, name))
+        if name.endswith("_gib"):
+            assert got == pytest.approx(wanted * GIB), name
+        else:
+            assert got == wanted, name
+    assert found.meaning
+
+
+def test_published_logs_are_of_many_kinds() -> None:
+    read = [read_engine_log("\n".join(log["text"])) for log in PUBLISHED]
+    assert {one.engine for one in read} == {"vLLM", "SGLang", "TensorRT-LLM"}
+    assert len(read) >= 40
+    assert sum(one.refused for one in read) >= 6
+    complete = [one.gap_bytes for one in read if one.gap_bytes is not None and len(one.pools) == 1]
+    assert len(complete) >= 10
+    assert max(map(abs, complete)) < 0.02 * GIB, "the printed parts sum to the budget"
+
+
+def test_blocks_of_another_size_are_told_by_the_concurrency() -> None:
+    """466 blocks of an accelerator whose blocks hold 128 tokens, and V0's 16 where the concurrency says nothing."""
+    line = "[executor_base.py:113] # npu blocks: 466, # CPU blocks: 1820"
+    assert read_engine_log(line).tokens == 466 * 16
+    full = f"{line}\n[executor_base.py:118] Maximum concurrency for 32768 tokens per request: 1.82x"
+    assert read_engine_log(full).tokens == 466 * 128
+    none = f"{line}\n[executor_base.py:118] Maximum concurrency for 32768 tokens per request: 0.00x"
+    assert read_engine_log(none).tokens == 466 * 16
+
+
+def test_a_shorter_limit_is_worth_something_where_whole_prompts_are_tried() -> None:
+    """One 8B on one card printed 2.89 GiB for 29,000 tokens and 3.81 for 20,000; later versions print the same."""
+    old = read_engine_log(
+        "# GPU blocks: 1952, # CPU blocks: 2048\nMaximum concurrency for 20000 tokens per request: 1.56x"
+    )
+    new = read_engine_log("GPU KV cache size: 31,232 tokens\nMaximum concurrency for 20,000 tokens per request: 1.56x")
+    assert old.tokens == new.tokens == 31_232
+    assert "lowers the activation peak" in " ".join(old.advice)
+    assert "frees nothing" in " ".join(new.advice)
+    assert old.profiles_whole_prompts
+    assert not new.profiles_whole_prompts
+
+
+def test_the_newest_breakdown_has_weights_and_runtime_in_one() -> None:
+    line = "Actual usage is 43.21 GiB for consumed memory (weights + non-torch), 0.92 GiB for peak activation"
+    assert read_engine_log(line).runtime_bytes is None
+    both = f"Model loading took 42.50 GiB memory and 9 seconds\n{line}"
+    assert read_engine_log(both).runtime_bytes == pytest.approx(0.71 * GIB)

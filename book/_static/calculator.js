@@ -10,8 +10,8 @@
 
   const OWN = "own";
   const START = {
-    model: "Lantern 70B", config: "", card: "H100 SXM", tp: "4", weights: "file", kv: "16", engine: "vLLM 0.8", fraction: "0.9",
-    context: "8192", batch: "32", price: "3", unit: "GB",
+    model: "Lantern 70B", config: "", card: "H100 SXM", tp: "4", weights: "file", kv: "16", engine: "vLLM 0.9", fraction: "0.9",
+    context: "8192", batch: "32", price: "3", experts: "1", tokens: "", seqs: "", positions: "", unit: "GB",
   };
   const LONGEST_LINK = 8000;
   const LONGEST_ENTRY = 500_000;
@@ -66,22 +66,29 @@
     ["model", "Model", [...modelNames.map((name) => [name, name]), [OWN, "A config.json of your own"]]],
     ["config", "Text of the config.json"],
     ["card", "Card", Object.keys(tables.cards).map((name) => [name, name])],
-    ["tp", "GPUs that share the model", { min: 1, max: tables.limits.tp_size, step: 1 }],
+    ["tp", "GPUs that share the model", { min: 1, max: tables.limits.fields.tp_size, step: 1 }],
     ["weights", "Weights", [["file", "as in the file"], ["16", "16 bits"], ["8", "8 bits"], ["4", "4 bits, groups of 128"]]],
     ["kv", "Cache", [["16", "16 bits"], ["8", "8 bits"]]],
     ["engine", "Engine", Object.keys(tables.engines).map((key) => [key, engineName(key)])],
     ["fraction", "Its memory fraction", { min: 0.01, max: 1, step: 0.01 }],
-    ["context", "Tokens of each conversation", { min: 1, max: tables.limits.context_len, step: 1 }],
-    ["batch", "Conversations in a step", { min: 1, max: tables.limits.batch_size, step: 1 }],
+    ["context", "Tokens of each conversation", { min: 1, max: tables.limits.fields.context_len, step: 1 }],
+    ["batch", "Conversations in a step", { min: 1, max: tables.limits.fields.batch_size, step: 1 }],
     ["price", "Dollars for a GPU and hour", { min: 0, step: 0.01 }],
+    ["experts", "GPUs that share the experts", { min: 1, max: tables.limits.fields.ep_size, step: 1 }],
+    ["tokens", "Tokens of a step", { min: 1, max: tables.limits.fields.max_num_tokens, step: 1 }],
+    ["seqs", "Sequences of a step", { min: 1, max: tables.limits.fields.max_num_seqs, step: 1 }],
+    ["positions", "Longest context of the model", { min: 1, max: tables.limits.fields.max_positions, step: 1 }],
   ];
+  const FURTHER = ["experts", "tokens", "seqs", "positions"]; // folded until somebody wants them
   const LIBRARY = {
+    experts: "ep_size", tokens: "max_num_tokens", seqs: "max_num_seqs", positions: "max_positions",
     tp: "tp_size", weights: "weight_bits", kv: "kv_bits", context: "context_len", batch: "batch_size", price: "gpu_hour_dollars",
   };
 
   // ---- the question and its answer --------------------------------------------------------------------------------
 
   const typed = (text) => (text.trim() === "" ? NaN : Number(text.replace(/,/g, "")));
+  const open = (text) => (text.trim() === "" ? null : typed(text));
 
   function ask() {
     if (state.model !== OWN && !Object.hasOwn(FILES, state.model)) {
@@ -97,6 +104,8 @@
       model: shape, card: state.card, tp_size: typed(state.tp), engine: state.engine, fraction: typed(state.fraction),
       weight_bits: state.weights === "file" ? null : typed(state.weights), kv_bits: typed(state.kv),
       context_len: typed(state.context), batch_size: typed(state.batch), gpu_hour_dollars: typed(state.price),
+      ep_size: shape.experts ? typed(state.experts) : 1, max_num_tokens: open(state.tokens), max_num_seqs: open(state.seqs),
+      max_positions: open(state.positions),
     };
     const found = sizing.answer(asked, tables);
     const model = sizing.stored(shape, asked.weight_bits, asked.kv_bits, tables);
@@ -109,40 +118,52 @@
   const exactly = (value, unit) => `${value.toLocaleString("en-US", { maximumFractionDigits: 3 })} ${unit}`;
   const perGpu = "On the fullest GPU.";
 
-  function weightRows({ model, found, tp_size: degree }) {
+  // The GPUs of a question in words: one group, or several that share the experts.
+  const gpusOf = ({ card, found, tp_size: degree }) =>
+    `${found.num_gpus} × ${card}${found.num_gpus > degree ? ` in ${found.num_gpus / degree} groups` : ""}`;
+
+  function weightRows(asked) {
+    const { model, found, tp_size: degree } = asked;
     const sizes = Object.entries(sizing.componentBytes(model)).filter(([, size]) => size);
     const tower = model.extra.reduce((total, [, number]) => total + number, 0) * model.weight_bytes;
     return [
       ["Formula", "matrices and tables ÷ GPUs + norms, biases and routers + projections that do not divide"],
+      ...(found.num_gpus > degree ? [["Experts", `÷ ${found.num_gpus} GPUs, all else ÷ ${degree}`]] : []),
       ["The file", sizes.map(([name, size]) => `${name.replace("_", " ")} ${bytes(size)}`).join(" + ") + ` = ${bytes(found.weight_bytes)}`],
       ...(tower ? [["Beside it", `${model.extra.map(([name]) => name).join(", ")}: ${bytes(tower)}`]] : []),
       ["Parameters", `${digits(found.total_parameters)}, of which a token uses ${digits(found.active_parameters)}`],
-      ["Result", `${exactly(found.weights[0], "bytes")} on one of ${count(degree, "GPU")}; engines print ${between(found.weights, bytes)} for such files`],
+      ["Result", `${exactly(found.weights[0], "bytes")} on one of ${count(found.num_gpus, "GPU")}; engines print ${between(found.weights, bytes)} for such files`],
     ];
   }
 
-  function activationRows({ model, found, rule, tp_size: degree }) {
-    const block = sizing.blockNumbers(model, degree, tables);
-    const forward = found.num_tokens * 2 * (tables.stream_copies * model.hidden_size + block);
+  function activationRows({ model, found, rule, hardware, max_num_tokens: asked, max_num_seqs: room, tp_size: degree }) {
+    const block = sizing.blockNumbers(model, degree, rule.block_copies);
+    const forward = found.num_tokens * 2 * (rule.stream_copies * model.hidden_size + block);
+    const budget = sizing.budgets(rule, hardware, tables).tokens;
+    const left = [[asked, "tokens"], [room, "sequences"]].filter(([value]) => value === null).map(([, name]) => name);
     const sampled = found.num_seqs * rule.sampler_bytes * model.vocab_size;
     return [
       ["Formula", "the larger of two moments: tokens of a step × 2 bytes × (vectors of the width + numbers of the block), and sampling"],
-      ["Block", `${digits(found.num_tokens)} × 2 × (${tables.stream_copies} × ${digits(model.hidden_size)} + ${digits(block)}) = ${bytes(forward)}`],
+      ["Block", `${digits(found.num_tokens)} × 2 × (${rule.stream_copies} × ${digits(model.hidden_size)} + ${digits(block)}) = ${bytes(forward)}`],
       ...(rule.sampler_bytes
         ? [["Sampling", `${digits(found.num_seqs)} sequences × ${rule.sampler_bytes} bytes × ${digits(model.vocab_size)} = ${bytes(sampled)}`]]
         : []),
-      ...(rule.logits_bytes ? [["Logits", `${digits(found.num_tokens)} × (${rule.logits_bytes} × ${digits(model.vocab_size)} + 4 × ${digits(model.hidden_size)}) bytes`]] : []),
+      ...(rule.logits_bytes ? [["Logits", `${digits(Math.min(found.num_tokens, budget))} × (${rule.logits_bytes} × ${digits(model.vocab_size)} + 4 × ${digits(model.hidden_size)}) bytes`]] : []),
       ["Result", `${exactly(found.activation_peak[0], "bytes")}; between ${between(found.activation_peak, bytes)}`],
-      ["Note", `The tokens and sequences of a step are what ${rule.name} takes on this card if nobody sets them.`],
+      ...(left.length ? [["Note", `The ${left.join(" and ")} of a step are what ${rule.name} takes on this card if nobody sets them.`]] : []),
     ];
   }
 
   function poolRows({ found, rule, fraction }) {
     const [all, parts] = [bytes(found.device[0]), ["weights", "activation_peak", "runtime", "recorded_graphs"].map((name) => bytes(found[name][0]))];
+    const table = found.rotary_table[0] ? [" − rotary table", ` − ${bytes(found.rotary_table[0])}`] : ["", ""];
     const ways = {
-      total: ["fraction × memory − weights − activation − runtime − graphs", `${fraction} × ${all} − ${parts.join(" − ")}`],
-      free: ["fraction × (memory − weights − activation − runtime − graphs)", `${fraction} × (${all} − ${parts.join(" − ")})`],
-      static: ["fraction × (memory − runtime) − weights; activation lives in the rest", `${fraction} × (${all} − ${parts[2]}) − ${parts[0]}`],
+      total: [`fraction × memory − weights − activation − runtime − graphs${table[0]}`, `${fraction} × ${all} − ${parts.join(" − ")}${table[1]}`],
+      free: [`fraction × (memory − weights − activation − runtime − graphs${table[0]})`, `${fraction} × (${all} − ${parts.join(" − ")}${table[1]})`],
+      static: [
+        `fraction × (memory − runtime) − weights${table[0]}; activation lives in the rest`,
+        `${fraction} × (${all} − ${parts[2]}) − ${parts[0]}${table[1]}`,
+      ],
     };
     const [formula, numbers] = ways[rule.fraction_of];
     return [
@@ -196,6 +217,22 @@
     return rows;
   }
 
+  function communicationRows({ model, found, hardware, tp_size: degree, batch_size: batch }) {
+    const { latency_seconds: latency, bandwidth } = hardware.link;
+    const [gpus, groups] = [found.num_gpus, found.num_gpus / degree];
+    const vector = 2 * model.hidden_size;
+    const rows = [["Formula", "2 sums a layer × (latency + 2 (g − 1) / g × message ÷ bandwidth of the link), for g GPUs; none for one"]];
+    rows.push(["Numbers", degree === 1
+      ? "a group of one GPU sums nothing"
+      : `2 × ${model.num_layers} × (${seconds(latency)} + 2 × ${degree - 1} / ${degree} × ${bytes(Math.ceil(batch / groups) * vector)} ÷ ${bytes(bandwidth)}/s)`]);
+    if (groups > 1) {
+      const message = Math.ceil(batch / gpus) * model.experts.experts_per_token * vector;
+      rows.push(["Exchanges", `tokens go to their experts and back: 2 × ${model.experts.num_layers} × (${seconds(latency)} + ${gpus - 1} / ${gpus} × ${bytes(message)} ÷ ${bytes(bandwidth)}/s)`]);
+    }
+    rows.push(["Result", seconds(found.communication_seconds)]);
+    return rows;
+  }
+
   const VALUES = [
     ["Memory of one GPU", [
       ["device", "Memory that the card shows", ({ found }) => bytes(found.device[0]), ({ card, found }) => [
@@ -204,9 +241,15 @@
       ]],
       ["weights", "Weights", ({ found }) => bytes(found.weights[0]), weightRows],
       ["activation_peak", "Activations at their peak", ({ found }) => bytes(found.activation_peak[0]), activationRows],
-      ["runtime", "Runtime outside the allocator", ({ found }) => bytes(found.runtime[0]), ({ found, rule, tp_size: degree }) => [
+      ["rotary_table", "Rotary table", ({ found }) => bytes(found.rotary_table[0]), ({ model, found, max_positions: positions }) => [
+        ["Formula", "positions × numbers that are turned × 2 bytes, held once on each GPU"],
+        ["Numbers", positions === null
+          ? "none counted: the longest context of the model is not given"
+          : `${digits(positions)} × ${model.latent ? model.latent.rope_dim : model.head_dim} × 2 = ${exactly(found.rotary_table[0], "bytes")}`],
+      ]],
+      ["runtime", "Runtime outside the allocator", ({ found }) => bytes(found.runtime[0]), ({ found, rule, tp_size: degree, ep_size: spread }) => [
         ["Formula", "on one GPU + doublings of GPUs × what each adds"],
-        ["Numbers", `${bytes(rule.runtime[0])} + ${digits(Math.log2(degree), 2)} × ${bytes(rule.runtime_shared[0])} = ${bytes(found.runtime[0])}`],
+        ["Numbers", `${bytes(rule.runtime[0])} + ${digits(Math.log2(Math.max(degree, spread)), 2)} × ${bytes(rule.runtime_shared[0])} = ${bytes(found.runtime[0])}`],
         ["Interval", `${between(found.runtime, bytes)}, as start-up logs print it`],
       ]],
       ["recorded_graphs", "Recorded graphs", ({ found }) => bytes(found.recorded_graphs[0]), ({ found }) => [
@@ -223,45 +266,43 @@
         ["Numbers", `⌊${bytes(Math.max(0, found.pool[0]))} ÷ (${digits(found.token_bytes)} bytes × ${rule.block_size})⌋ × ${rule.block_size} = ${digits(found.pool_tokens[0])}`],
         ["Note", "If every layer keeps the whole context, as engines print it."],
       ]],
-      ["conversations", "Conversations that fit", ({ found }) => `${digits(found.conversations[0])} (${between(found.conversations, digits)})`, ({ found }) => [
-        ["Formula", "⌊pool ÷ one conversation⌋"],
-        ["Numbers", `⌊${bytes(Math.max(0, found.pool[0]))} ÷ ${bytes(found.sequence_bytes)}⌋ = ${digits(found.conversations[0])}`],
+      ["conversations", "Conversations that fit", ({ found }) => `${digits(found.conversations[0])} (${between(found.conversations, digits)})`, ({ found, tp_size: degree }) => [
+        ["Formula", found.num_gpus > degree ? "groups × ⌊pool ÷ one conversation⌋" : "⌊pool ÷ one conversation⌋"],
+        ["Numbers", `${found.num_gpus > degree ? `${found.num_gpus / degree} × ` : ""}⌊${bytes(Math.max(0, found.pool[0]))} ÷ ${bytes(found.sequence_bytes)}⌋ = ${digits(found.conversations[0])}`],
         ["Note", "Half a conversation serves nobody."],
       ]],
     ]],
     ["One decode step, all GPUs together", [
-      ["streamed_bytes", "Weights that it reads", ({ found }) => bytes(found.streamed_bytes), ({ model, found, batch_size: batch }) => [
+      ["streamed_bytes", "Weights that it reads", ({ found }) => bytes(found.streamed_bytes), ({ model, found, tp_size: degree, batch_size: batch }) => [
         ["Formula", model.experts
           ? "all weights but an untied input table and the experts that no token goes to"
           : "all weights but an untied input table, of which a step reads a few rows"],
         ...(model.experts ? [["Experts", `E (1 − (1 − k/E)^B) = ${digits(model.experts.num_experts * (1 - (1 - model.experts.experts_per_token / model.experts.num_experts) ** batch), 1)} of ${model.experts.num_experts} in each layer, if tokens choose evenly`]] : []),
+        ...(found.num_gpus > degree ? [["Groups", `all but experts and that table is read by each group: ${bytes(sizing.readAgain(model, found.num_gpus / degree))} more`]] : []),
         ["Result", exactly(found.streamed_bytes, "bytes")],
       ]],
       ["cache_bytes", "Cache that it reads", ({ found }) => bytes(found.cache_bytes), ({ found, batch_size: batch }) => [
         ["Formula", "conversations × cache of one, over all GPUs"],
         ["Numbers", `${digits(batch)} × ${bytes(found.cache_bytes / batch)} = ${bytes(found.cache_bytes)}`],
       ]],
-      ["memory_seconds", "Time of memory", ({ found }) => seconds(found.memory_seconds), ({ found, hardware, tp_size: degree }) => [
+      ["memory_seconds", "Time of memory", ({ found }) => seconds(found.memory_seconds), ({ found, hardware }) => [
         ["Formula", "bytes ÷ (GPUs × bandwidth × efficiency)"],
-        ["Numbers", `(${bytes(found.streamed_bytes)} + ${bytes(found.cache_bytes)}) ÷ (${degree} × ${bytes(hardware.memory_bandwidth)}/s × ${tables.efficiencies.bandwidth}) = ${seconds(found.memory_seconds)}`],
+        ["Numbers", `(${bytes(found.streamed_bytes)} + ${bytes(found.cache_bytes)}) ÷ (${found.num_gpus} × ${bytes(hardware.memory_bandwidth)}/s × ${tables.efficiencies.bandwidth}) = ${seconds(found.memory_seconds)}`],
       ]],
-      ["compute_seconds", "Time of arithmetic", ({ found }) => seconds(found.compute_seconds), ({ found, hardware, tp_size: degree, batch_size: batch }) => [
+      ["compute_seconds", "Time of arithmetic", ({ found }) => seconds(found.compute_seconds), ({ found, hardware, batch_size: batch }) => [
         ["Formula", "conversations × (2 × weights of a token + attention) ÷ (GPUs × peak × efficiency)"],
-        ["Numbers", `${digits(batch)} × ${digits(found.flops / batch / 1e9, 1)} GFLOPs ÷ (${degree} × ${digits(hardware.peak_flops / 1e12, 1)} TFLOPS × ${tables.efficiencies.compute}) = ${seconds(found.compute_seconds)}`],
+        ["Numbers", `${digits(batch)} × ${digits(found.flops / batch / 1e9, 1)} GFLOPs ÷ (${found.num_gpus} × ${digits(hardware.peak_flops / 1e12, 1)} TFLOPS × ${tables.efficiencies.compute}) = ${seconds(found.compute_seconds)}`],
       ]],
-      ["communication_seconds", "Time of communication", ({ found }) => seconds(found.communication_seconds), ({ model, found, hardware, tp_size: degree, batch_size: batch }) => [
-        ["Formula", "2 sums a layer × (latency + 2 (g − 1) / g × message ÷ bandwidth of the link), for g GPUs; none for one"],
-        ["Numbers", degree === 1 ? "one GPU sends nothing" : `2 × ${model.num_layers} × (${seconds(hardware.link.latency_seconds)} + 2 × ${degree - 1} / ${degree} × ${bytes(2 * batch * model.hidden_size)} ÷ ${bytes(hardware.link.bandwidth)}/s) = ${seconds(found.communication_seconds)}`],
-      ]],
+      ["communication_seconds", "Time of communication", ({ found }) => seconds(found.communication_seconds), communicationRows],
       ["step_seconds", "The step", ({ found }) => seconds(found.step_seconds), stepRows],
       ["tokens_per_second", "Tokens a second", ({ found }) => digits(found.tokens_per_second), ({ found, batch_size: batch }) => [
         ["Formula", "conversations ÷ time of the step"],
         ["Numbers", `${digits(batch)} ÷ ${seconds(found.step_seconds)} = ${digits(found.tokens_per_second, 1)}`],
         ["Note", "Reading prompts takes time of the same GPUs and is not counted."],
       ]],
-      ["million_dollars", "A million output tokens", ({ found }) => dollars(found.million_dollars), ({ found, tp_size: degree, gpu_hour_dollars: price }) => [
+      ["million_dollars", "A million output tokens", ({ found }) => dollars(found.million_dollars), ({ found, gpu_hour_dollars: price }) => [
         ["Formula", "1,000,000 × price × GPUs ÷ (seconds of an hour × tokens a second)"],
-        ["Numbers", `1,000,000 × ${price} × ${degree} ÷ (${digits(tables.seconds_per_hour)} × ${digits(found.tokens_per_second, 1)}) = ${dollars(found.million_dollars)}`],
+        ["Numbers", `1,000,000 × ${price} × ${found.num_gpus} ÷ (${digits(tables.seconds_per_hour)} × ${digits(found.tokens_per_second, 1)}) = ${dollars(found.million_dollars)}`],
         ["Note", "For a batch that is always full, without prompts, idle hours and people."],
       ]],
     ]],
@@ -270,6 +311,8 @@
   // ---- the form ---------------------------------------------------------------------------------------------------
 
   const form = make("form", { class: "lt-calculator__form", "aria-label": "What to size" });
+  const inner = make("div", { class: "lt-calculator__inner" });
+  const further = make("details", { class: "lt-calculator__further" }, make("summary", {}, "Experts, limits of a step, longest context"), inner);
   const controls = {};
   for (const [key, label, kind] of FIELDS) {
     const id = `lt-calc-${key}`;
@@ -278,8 +321,10 @@
     else if (kind) control = make("input", { id, type: "number", inputmode: "decimal", ...kind });
     else control = make("textarea", { id, rows: 6, spellcheck: "false", autocomplete: "off", placeholder: '{"model_type": "llama", …}' });
     controls[key] = control;
-    form.append(make("div", { class: `lt-calculator__field lt-calculator__field-${key}` }, make("label", { for: id }, label), control));
+    const field = make("div", { class: `lt-calculator__field lt-calculator__field-${key}` }, make("label", { for: id }, label), control);
+    (FURTHER.includes(key) ? inner : form).append(field);
   }
+  form.append(further);
   const units = make("fieldset", { class: "lt-calculator__units" }, make("legend", {}, "Bytes in"));
   for (const unit of ["GB", "GiB"]) {
     const radio = make("input", { type: "radio", name: "lt-calc-unit", value: unit, id: `lt-calc-${unit}` });
@@ -314,14 +359,14 @@
 
   // What the bar shows, first to last, with the colour of its role.
   const PARTS = [
-    ["weights", "weights", "memory"], ["runtime", "runtime", "muted"], ["recorded_graphs", "recorded graphs", "control"],
+    ["weights", "weights", "memory"], ["rotary_table", "rotary table", "total"], ["runtime", "runtime", "muted"], ["recorded_graphs", "recorded graphs", "control"],
     ["activation_peak", "activations", "arithmetic"], ["pool", "pool for the cache", "user"], ["rest", "left to others", "rest"],
   ];
 
   function drawBar({ found }) {
     const size = found.device[0];
     const sizes = Object.fromEntries(PARTS.map(([name]) => [name, Math.max(0, found[name]?.[0] ?? 0)]));
-    const before = sizes.weights + sizes.runtime + sizes.recorded_graphs;
+    const before = sizes.weights + sizes.rotary_table + sizes.runtime + sizes.recorded_graphs;
     // SGLang lets activations live in what is left beside weights and pool.
     if (before + sizes.pool < size) sizes.activation_peak = Math.min(sizes.activation_peak, size - before - sizes.pool);
     const taken = before + sizes.activation_peak + sizes.pool;
@@ -350,8 +395,9 @@
     bar.setAttribute("aria-label", `Memory of one GPU, ${bytes(size)}: ${parts.join(", ")}.`);
   }
 
-  function sentence({ called, card, tp_size: degree, context_len: context, batch_size: batch, found }) {
-    const head = `${called} on ${degree} × ${card}: `;
+  function sentence(asked) {
+    const { called, context_len: context, batch_size: batch, found } = asked;
+    const head = `${called} on ${gpusOf(asked)}: `;
     if (found.pool[0] <= 0) {
       return `${head}the model does not fit. Each GPU lacks ${bytes(-found.pool[0])}. Add GPUs, store the weights in fewer bytes, or raise the fraction.`;
     }
@@ -369,6 +415,7 @@
       control.removeAttribute("aria-describedby");
     }
     controls.config.parentElement.hidden = state.model !== OWN;
+    if (FURTHER.some((name) => state[name] !== START[name])) further.open = true;
     let asked;
     try {
       asked = ask();
@@ -379,6 +426,7 @@
     }
     error.textContent = "";
     result.hidden = false;
+    hint(asked);
     said.textContent = sentence(asked);
     said.classList.toggle("lt-calculator__short", asked.found.pool[0] <= 0 || asked.batch_size > asked.found.conversations[0]);
     drawBar(asked);
@@ -392,10 +440,20 @@
     }
   }
 
+  // What holds if a field is left empty, and no question about experts to a model that has none.
+  function hint({ model, rule, hardware }) {
+    const { tokens, seqs } = sizing.budgets(rule, hardware, tables);
+    controls.tokens.placeholder = `${digits(tokens)} by default`;
+    controls.seqs.placeholder = `${digits(seqs)} by default`;
+    controls.positions.placeholder = "not given";
+    controls.experts.parentElement.hidden = !model.experts;
+  }
+
   // Say what is wrong beside the field, by the name that the reader sees, and mark it.
   function complain(message) {
     const field = FIELDS.find(([name]) => message.startsWith(`${LIBRARY[name] ?? name} must`));
     const control = controls[field ? field[0] : state.model === OWN ? "config" : "model"];
+    if (further.contains(control)) further.open = true;
     control.setAttribute("aria-invalid", "true");
     control.setAttribute("aria-describedby", error.id);
     control.parentElement.append(error);

@@ -852,10 +852,12 @@
     return sum(Object.values(sizes)) - (model.tied_embeddings ? 0 : sizes.embedding) - (1 - share) * sizes.experts;
   }
 
-  function weightBytesPerGpu(model, degree) {
+  function weightBytesPerGpu(model, degree, spread = 1) {
     const sizes = componentBytes(model);
     const copied = ["router", "norms", "biases"];
-    const total = sum(Object.entries(sizes).map(([name, size]) => size / (copied.includes(name) ? 1 : degree)));
+    const wide = Math.max(degree, spread);
+    const parts = { experts: wide, scales: model.experts ? wide : degree };
+    const total = sum(Object.entries(sizes).map(([name, size]) => size / (copied.includes(name) ? 1 : parts[name] ?? degree)));
     const extra = (sum(model.extra.map(([, number]) => number)) * model.weight_bytes) / degree;
     return Math.min(total + copiedAttention(model, degree), sum(Object.values(sizes))) + extra;
   }
@@ -901,8 +903,8 @@
 
   // ---- the memory of one card (memory_plan) -------------------------------------------------------------------------
 
-  function plannedWeights(model, degree) {
-    const size = weightBytesPerGpu(model, degree);
+  function plannedWeights(model, degree, spread) {
+    const size = weightBytesPerGpu(model, degree, spread);
     const { storage, experts } = model;
     if (!storage) return [size, 0.995 * size, 1.01 * size];
     if (storage.name === "mxfp4" && experts) {
@@ -916,8 +918,7 @@
     return [size, 0.98 * size, 1.03 * size];
   }
 
-  function blockNumbers(model, degree, tables) {
-    const copies = tables.block_copies;
+  function blockNumbers(model, degree, copies) {
     const { experts } = model;
     const dense = model.num_layers - (experts?.num_layers ?? 0) ? (copies * model.intermediate_size) / degree : 0;
     if (!experts) return dense;
@@ -925,10 +926,10 @@
     return Math.max(dense, inside + experts.experts_per_token * model.hidden_size);
   }
 
-  function activation(model, rule, tokens, seqs, degree, tables) {
-    const forward = tokens * 2 * (tables.stream_copies * model.hidden_size + blockNumbers(model, degree, tables));
+  function activation(model, rule, budget, tokens, seqs, degree) {
+    const forward = tokens * 2 * (rule.stream_copies * model.hidden_size + blockNumbers(model, degree, rule.block_copies));
     const sampled = seqs * rule.sampler_bytes * model.vocab_size;
-    const logits = tokens * (rule.logits_bytes * model.vocab_size + 4 * model.hidden_size);
+    const logits = Math.min(tokens, budget) * (rule.logits_bytes * model.vocab_size + 4 * model.hidden_size);
     const last = Math.max(sampled, rule.logits_bytes ? logits : 0);
     const peak = Math.max(forward, last);
     return [peak, Math.min(forward, peak), forward + last];
@@ -941,21 +942,30 @@
     return fraction * (size - taken.runtime) - taken.weights - taken.rotary_table;
   }
 
-  function planMemory(model, card, degree, rule, fraction, tables) {
-    const tokens = card.large ? rule.large_num_tokens : rule.max_num_tokens;
-    const seqs = card.large ? rule.large_num_seqs : rule.max_num_seqs;
-    let active = activation(model, rule, tokens, seqs, degree, tables);
+  // What an engine takes of tokens and sequences in a step on a card if nobody sets them.
+  function budgets(rule, card, tables) {
+    const large = card.large || (rule.large_a100 && card.size[0] >= tables.large_bytes);
+    return large ? { large, tokens: rule.large_num_tokens, seqs: rule.large_num_seqs } : { large, tokens: rule.max_num_tokens, seqs: rule.max_num_seqs };
+  }
+
+  function planMemory(model, card, rule, asked, tables) {
+    const { tp_size: degree, ep_size: spread, fraction } = asked;
+    const usually = budgets(rule, card, tables);
+    const tokens = asked.max_num_tokens ?? usually.tokens;
+    const seqs = asked.max_num_seqs ?? usually.seqs;
+    const table = (asked.max_positions ?? 0) * 2 * (model.latent ? model.latent.rope_dim : model.head_dim);
+    let active = activation(model, rule, usually.tokens, tokens, seqs, degree);
     if (model.extra.some(([name]) => name.includes("vision"))) {
       active = [active[0], active[1], Math.max(active[2], tables.vision_share * fraction * card.size[0])];
     }
-    if (rule.sampler_bytes && card.large) {
-      const few = activation(model, rule, tokens, rule.max_num_seqs, degree, tables);
+    if (!given(asked.max_num_seqs) && rule.sampler_bytes && usually.large) {
+      const few = activation(model, rule, usually.tokens, tokens, rule.max_num_seqs, degree);
       active = [active[0], Math.min(active[1], few[0]), active[2]];
     }
-    const doublings = degree > 1 ? Math.log2(degree) : 0;
+    const doublings = Math.log2(Math.max(degree, spread));
     const parts = {
-      weights: plannedWeights(model, degree),
-      rotary_table: [0, 0, 0],
+      weights: plannedWeights(model, degree, spread),
+      rotary_table: [table, table, table],
       activation_peak: active,
       runtime: rule.runtime.map((one, at) => one + doublings * rule.runtime_shared[at]),
       recorded_graphs: rule.graphs,
@@ -977,7 +987,19 @@
 
   // ---- one step, and the answer (step, calculator) ---------------------------------------------------------------------
 
-  function decodeStep(model, card, degree, batch, context, compute, bandwidth) {
+  // What groups beyond the first read in a step: all weights but experts, their scales, and an input table.
+  function readAgain(model, groups) {
+    const unread = ["experts", "scales", ...(model.tied_embeddings ? [] : ["embedding"])];
+    return (groups - 1) * sum(Object.entries(componentBytes(model)).map(([name, size]) => (unread.includes(name) ? 0 : size)));
+  }
+
+  // Groups that hold the matrices once each; experts are spread over all of them.
+  const groupsOf = ({ tp_size: degree, ep_size: spread }) => Math.max(1, Math.floor(spread / degree));
+
+  function decodeStep(model, card, asked, compute, bandwidth) {
+    const { tp_size: degree, batch_size: batch, context_len: context } = asked;
+    const groups = groupsOf(asked);
+    const gpus = degree * groups;
     const flopsOfPair = (layers) => {
       if (!model.latent) return 4 * model.num_heads * layers.head_dim;
       return 2 * model.num_heads * (model.latent.nope_dim + model.latent.rope_dim + model.latent.value_dim);
@@ -986,14 +1008,18 @@
       (layers) => layers.num_layers * flopsOfPair(layers) * (layers.window === null ? context : Math.min(context, layers.window))
     );
     const flops = batch * (2 * parameters(model).multiplied + sum(attended));
-    const streamed = streamedBytes(model, batch);
+    const streamed = streamedBytes(model, batch) + readAgain(model, groups);
     const cache = batch * sequenceBytes(model, context, 1);
-    const message = batch * model.hidden_size * 2;
+    const vector = model.hidden_size * 2;
     const { latency_seconds: latency, bandwidth: link } = card.link;
-    const one = degree === 1 ? 0 : latency + (((2 * (degree - 1)) / degree) * message) / link;
-    const communication = 2 * model.num_layers * one;
-    const arithmetic = flops / (degree * card.peak_flops * compute);
-    const memory = (streamed + cache) / (degree * card.memory_bandwidth * bandwidth);
+    const one = degree === 1 ? 0 : latency + (((2 * (degree - 1)) / degree) * ceilDiv(batch, groups) * vector) / link;
+    let communication = 2 * model.num_layers * one;
+    if (groups > 1) {
+      const message = ceilDiv(batch, gpus) * model.experts.experts_per_token * vector;
+      communication += 2 * model.experts.num_layers * (latency + (((gpus - 1) / gpus) * message) / link);
+    }
+    const arithmetic = flops / (gpus * card.peak_flops * compute);
+    const memory = (streamed + cache) / (gpus * card.memory_bandwidth * bandwidth);
     return { flops, streamed, cache, arithmetic, memory, communication, total: Math.max(arithmetic, memory) + communication };
   }
 
@@ -1013,9 +1039,10 @@
     }
     if (![null, 16, 8, 4].includes(asked.weight_bits)) fail(`weight_bits must be 16, 8, 4 or as the file stores them, got ${repr(asked.weight_bits)}.`);
     if (![16, 8].includes(asked.kv_bits)) fail(`kv_bits must be 16 or 8, got ${repr(asked.kv_bits)}.`);
-    for (const field of ["tp_size", "context_len", "batch_size"]) {
+    for (const field of Object.keys(tables.limits.fields)) {
+      if (!given(asked[field]) && tables.limits.open.includes(field)) continue;
       const value = Number.isInteger(asked[field]) ? asked[field] : new Real(asked[field]);
-      if (requireInt(field, value) > tables.limits[field]) fail(`${field} must be at most ${comma(tables.limits[field])}, got ${comma(value)}.`);
+      if (requireInt(field, value) > tables.limits.fields[field]) fail(`${field} must be at most ${comma(tables.limits.fields[field])}, got ${comma(value)}.`);
     }
     const price = asked.gpu_hour_dollars;
     const shown = (number) => (Number.isInteger(number) ? String(number) : Number.isNaN(number) ? "nan" : reprReal(number));
@@ -1024,20 +1051,35 @@
       fail(`model must have at most ${comma(tables.limits.parameters)} parameters, got more. Is it a real config?`);
     }
     if (!attentionLayers(asked.model).length) fail("model must have a layer with attention, got only layers with a state. Nothing of it would grow.");
+    checkGroups(asked);
+    if (given(asked.max_positions) && asked.context_len > asked.max_positions) {
+      fail(`context_len must be at most max_positions (${comma(asked.max_positions)}), got ${comma(asked.context_len)}. The model has not learnt what comes later.`);
+    }
     if (!(asked.fraction > 0 && asked.fraction <= 1)) {
       fail(`fraction must be a fraction in (0, 1], got ${shown(asked.fraction)}. 0.9 lets an engine use nine tenths.`);
     }
   }
 
-  function answer(asked, tables) {
+  // Experts that no engine could lay out so are refused.
+  function checkGroups({ model, tp_size: degree, ep_size: spread }) {
+    const most = model.experts ? model.experts.num_experts : 1;
+    if (spread > most) fail(`ep_size must be at most the experts of a layer (${comma(most)}), got ${comma(spread)}.`);
+    if (spread > degree && spread % degree) {
+      fail(`ep_size must be a multiple of tp_size (${comma(degree)}), got ${comma(spread)}. Whole groups share the experts.`);
+    }
+  }
+
+  function answer(question, tables) {
+    const asked = { ep_size: 1, max_num_tokens: null, max_num_seqs: null, max_positions: null, ...question };
     checkQuestion(asked, tables);
     const model = stored(asked.model, asked.weight_bits, asked.kv_bits, tables);
-    const { tp_size: degree, context_len: context, batch_size: batch, fraction } = asked;
+    const { tp_size: degree, context_len: context, batch_size: batch } = asked;
+    const groups = groupsOf(asked);
     const card = tables.cards[asked.card];
     const rule = tables.engines[asked.engine];
-    const plan = planMemory(model, card, degree, rule, fraction, tables);
+    const plan = planMemory(model, card, rule, asked, tables);
     const { compute, bandwidth } = tables.efficiencies;
-    const step = decodeStep(model, card, degree, batch, context, compute, bandwidth);
+    const step = decodeStep(model, card, asked, compute, bandwidth);
     const count = parameters(model);
     const perToken = tokenBytes(model, degree);
     const sequence = sequenceBytes(model, context, degree);
@@ -1047,6 +1089,7 @@
       ...plan.parts,
       pool: plan.pool,
       device: card.size,
+      num_gpus: degree * groups,
       num_tokens: plan.tokens,
       num_seqs: plan.seqs,
       total_parameters: count.total,
@@ -1056,7 +1099,7 @@
       token_bytes: perToken,
       sequence_bytes: sequence,
       pool_tokens: plan.pool.map(tokensIn),
-      conversations: plan.pool.map((pool) => Math.max(0, floorDiv(pool, sequence))),
+      conversations: plan.pool.map((pool) => groups * Math.max(0, floorDiv(pool, sequence))),
       streamed_bytes: step.streamed,
       cache_bytes: step.cache,
       flops: step.flops,
@@ -1064,14 +1107,14 @@
       memory_seconds: step.memory,
       communication_seconds: step.communication,
       step_seconds: step.total,
-      floor_seconds: decodeStep(model, card, degree, batch, context, 1, 1).total,
+      floor_seconds: decodeStep(model, card, asked, 1, 1).total,
       tokens_per_second: rate,
-      million_dollars: (1e6 * asked.gpu_hour_dollars * degree) / (tables.seconds_per_hour * rate),
+      million_dollars: (1e6 * asked.gpu_hour_dollars * degree * groups) / (tables.seconds_per_hour * rate),
     };
   }
 
   const api = {
-    SizingError, answer, attentionLayers, blockNumbers, cachedNumbers, componentBytes, fromConfig, parameters, readConfig, shipped,
+    SizingError, answer, attentionLayers, blockNumbers, budgets, cachedNumbers, componentBytes, fromConfig, groupsOf, parameters, readAgain, readConfig, shipped,
     stored, weightBytesPerGpu, Real,
   };
   if (typeof module === "object" && module.exports) module.exports = api;

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from lantern_lib import hardware
-from lantern_lib.engine_rules import DeviceMemory, device_memory
+from lantern_lib.devices import DeviceMemory, device_memory
 from lantern_lib.hardware import ACCELERATORS, Accelerator, Replica
 from lantern_lib.hf_config import from_hf_config, read_config
 from lantern_lib.memory_report import FORMATS
@@ -94,7 +94,7 @@ def read_model(named: str, dtype: str = "auto", kv_dtype: str = "auto") -> tuple
     Parameters
     ----------
     named : str
-        A shipped model's name, or the path of a file [text].
+        A shipped model's name, or the path of a file, or of a folder that holds a ``config.json`` [text].
     dtype, kv_dtype : str
         How weights and cache are stored, of :data:`DTYPES` and :data:`KV_DTYPES`; ``"auto"`` leaves them [text].
 
@@ -119,6 +119,8 @@ def read_model(named: str, dtype: str = "auto", kv_dtype: str = "auto") -> tuple
     ('fp8', 1.0, 0)
     """
     positions = 0
+    if Path(named).is_dir():
+        named = str(Path(named) / "config.json")
     if named == "-" or named.endswith(".json") or Path(named).is_file():
         config = read_config(read_text(named))
         model, positions = from_hf_config(config), _positions(config)

@@ -38,11 +38,12 @@ def _plan(asked: argparse.Namespace) -> MemoryPlan:
         max_num_tokens=asked.max_num_tokens,
         max_num_seqs=asked.max_num_seqs,
         max_positions=positions,
+        ep_size=getattr(asked, "ep", 1),
     )
 
 
 def _size(asked: argparse.Namespace) -> Report:
-    return size.size(size.Sizing(_plan(asked), find_card(asked.gpu), asked.context), _typed(asked))
+    return size.size(size.Sizing(_plan(asked), find_card(asked.gpu), asked.context, asked.ep), _typed(asked))
 
 
 def _explain_log(asked: argparse.Namespace) -> Report:

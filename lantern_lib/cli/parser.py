@@ -42,6 +42,10 @@ def _card(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
     group.add_argument("--tp", type=int, default=1, metavar="N", help="GPUs that share every matrix (default 1)")
 
 
+def _experts(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--ep", type=int, default=1, metavar="N", help="GPUs that share the experts, if more than --tp")
+
+
 def _engine(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("engine")
     group.add_argument("--engine", choices=("vllm", "sglang", "tensorrt-llm"), default="vllm", type=str.lower)
@@ -123,6 +127,7 @@ def build_parser() -> argparse.ArgumentParser:
     one = command("size", "where a GPU's memory goes, and how many conversations fit")
     _model(one)
     _card(one)
+    _experts(one)
     one.add_argument("--context", type=int, default=8192, metavar="N", help="tokens of a conversation (default 8192)")
     _engine(one)
     _output(one)

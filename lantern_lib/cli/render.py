@@ -89,7 +89,13 @@ def show(report: Report, stream: TextIO, *, rich: bool = True) -> None:
     from rich.console import Console
     from rich.text import Text
 
-    console = Console(file=stream, highlight=False, soft_wrap=False)
+    class Quitting(Console):
+        """Let the caller decide what it means that the reader has gone; rich would leave with the code for no."""
+
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError
+
+    console = Quitting(file=stream, highlight=False, soft_wrap=False)
     console.print(Text(clean(report.title), style="bold"))
     for table in report.tables:
         console.print()

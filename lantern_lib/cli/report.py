@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
-from lantern_lib.engine_rules import Range
+from lantern_lib.devices import Range
 from lantern_lib.units import format_quantity
 
 Value = float | int | str | bool | None

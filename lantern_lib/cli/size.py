@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from lantern_lib import kv_cache, parallelism
 from lantern_lib.cli.inputs import Card
 from lantern_lib.cli.report import Report, Row, Table, Value, quantity
-from lantern_lib.engine_rules import Range
+from lantern_lib.devices import Range
 from lantern_lib.memory_plan import MemoryPlan
 from lantern_lib.model_config import ModelConfig
 from lantern_lib.step import decode_step
@@ -17,11 +17,17 @@ from lantern_lib.units import GIB, format_quantity
 
 @dataclass(frozen=True)
 class Sizing:
-    """What is to be sized: a plan, the card it is for, and the length of a conversation [tokens]."""
+    """What is to be sized: a plan, its card, the length of a conversation [tokens], GPUs that share experts [count]."""
 
     plan: MemoryPlan
     card: Card
     context_len: int
+    ep_size: int = 1
+
+    @property
+    def num_groups(self) -> int:
+        """Groups of GPUs that hold the matrices once each [count]."""
+        return max(1, self.ep_size // self.plan.tp_size)
 
 
 def size(asked: Sizing, inputs: dict[str, Value] | None = None) -> Report:
@@ -60,13 +66,16 @@ def size(asked: Sizing, inputs: dict[str, Value] | None = None) -> Report:
     notes = [] if fitting else [_nothing_fits(plan, context)]
     if asked.card.accelerator is None:
         notes.append(f"The speed of {plan.device.name} is not known, so no step is timed.")
+    elif asked.num_groups > 1:
+        notes.append(f"Memory and conversations are those of one of {asked.num_groups} groups; no step is timed.")
     elif fitting:
         tables.append(_step(asked, fitting))
         notes.append("Step times are floors at half of peak arithmetic and 0.8 of peak bandwidth; engines take longer.")
     if not plan.rule.version[:1].isdigit():
         notes.append("Without --engine-version the intervals cover all versions.")
-    gpus = "GPU" if plan.tp_size == 1 else "GPUs"
-    title = f"{model.name} on {plan.tp_size} {gpus} ({plan.device.name}), {plan.rule.name}"
+    count = plan.tp_size * asked.num_groups
+    gpus = "GPU" if count == 1 else "GPUs"
+    title = f"{model.name} on {count} {gpus} ({plan.device.name}), {plan.rule.name}"
     return Report("size", title, tuple(tables), tuple(notes), fitting > 0, inputs or {})
 
 

@@ -13,6 +13,7 @@ from lantern_lib.units import format_quantity
 #: Parts of the bar, first to last, with the colour of their role; the script has the same list.
 PARTS = (
     ("weights", "weights", "memory"),
+    ("rotary table", "rotary table", "total"),
     ("runtime", "runtime", "muted"),
     ("recorded graphs", "recorded graphs", "control"),
     ("activation peak", "activations", "arithmetic"),
@@ -68,7 +69,7 @@ def panel(tables: dict[str, Any], found: Answer) -> Panel:
     Parameters
     ----------
     tables : dict
-        Of :func:`lantern_lib.calculator.tables`.
+        Of :func:`lantern_lib.calculator_tables.tables`.
     found : Answer
         What a reader without script sees; its pool must be above zero.
 

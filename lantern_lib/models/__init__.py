@@ -22,8 +22,9 @@ class PublicModel:
     """One public model.
 
     ``name`` is what it is called here and ``aliases`` are models of the same shape; ``config`` are the fields of the
-    file that ``origin`` names. ``published_total`` is what the publisher's files count, or None; ``counts_scales``
-    says whether that holds the scales of quantised blocks, and ``unexplained`` what we can't account for [count].
+    file that ``origin`` names. ``published_total`` is what the publisher's files count, or None, and ``total_origin``
+    where we read it: without one it is nobody's word but ours, and no test may lean on it. ``counts_scales`` says
+    whether that holds the scales of quantised blocks, and ``unexplained`` what we can't account for [count].
     ``extra`` are stored numbers by name that no field tells, ``mtp`` layers and tables of a head that the file holds
     and the config does not name.
     """
@@ -32,6 +33,7 @@ class PublicModel:
     origin: str
     config: dict[str, Any]
     published_total: int | None = None
+    total_origin: str = ""
     aliases: tuple[str, ...] = ()
     counts_scales: bool = True
     unexplained: int = 0
