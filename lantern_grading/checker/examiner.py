@@ -7,11 +7,9 @@ this child and not the grading of a class.
 from __future__ import annotations
 
 import ast
-import base64
 import contextlib
 import io
 import json
-import math
 import os
 import resource
 import sys
@@ -19,20 +17,17 @@ import tempfile
 import time
 import types
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal
-from fractions import Fraction
-from numbers import Real
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from lantern_grading.checker.codec import CodecError
 from lantern_grading.checker.link import ProcessEnded, ProcessLate
 from lantern_grading.checker.program import Step
-from lantern_grading.checker.proxies import Place, Remote
+from lantern_grading.checker.proxies import Place
+from lantern_grading.checker.remotes import Remote
+from lantern_grading.checker.scoring import BadScoreError, points_of, run_cell
+from lantern_grading.checker.shown import shown, was_late
 from lantern_grading.checker.telling import Telling
 from lantern_grading.exam import Exam, ExamCell
 from lantern_grading.outcome import Trust
@@ -42,7 +37,6 @@ from lantern_lib.check_time import TimeUp
 #: What a test may allocate above what is there when it begins.
 MEMORY_BYTES = 2 << 30
 MAX_MESSAGE = 2000
-_PNG = b"\x89PNG\r\n\x1a\n"
 
 
 @dataclass
@@ -57,10 +51,6 @@ class Sitting:
     cell_seconds: float = 30.0
     files: tuple[tuple[str, bytes], ...] = ()
     output_bytes: int = 1 << 20
-
-
-class BadScoreError(ValueError):
-    """The last expression of a test cell is no number from 0 to its points: the instructor's fault."""
 
 
 def examine(sitting: Sitting, incoming: int, outgoing: int, report: int) -> None:
@@ -168,8 +158,8 @@ class _Examiner:
                 self.tell(at=message[1:])
             elif message[0] == "ran" and len(message) == 2 and type(message[1]) is list:
                 break
-        late = [[step, place] for step, place in last.items() if _was_late(message[1], step)]
-        self.tell(ran=_shown(message[1], sitting), late=late)
+        late = [[step, place] for step, place in last.items() if was_late(message[1], step)]
+        self.tell(ran=shown(message[1], sitting.steps, sitting.output_bytes), late=late)
         for name in sitting.exam.asked:
             there, value = self.place._answer("", link.request("root", name, seconds=sitting.cell_seconds))[:2]
             if there is True and (isinstance(value, Remote) or name not in self.base):
@@ -229,70 +219,6 @@ class _Examiner:
         return self.place.ask("kernel_test", [ast.unparse(tree), last], self.sitting.cell_seconds)
 
 
-def run_cell(test: ExamCell, names: dict[str, Any]) -> Any:
-    """Run a test cell; return the value of its last expression, as a notebook would show it.
-
-    Parameters
-    ----------
-    test : ExamCell
-        The cell.
-    names : dict
-        Its global names.
-
-    Returns
-    -------
-    Any
-        None where a notebook shows nothing.
-    """
-    name = f"<{test.cell_id}>"
-    tree = ast.parse(test.source)
-    last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
-    exec(compile(tree, name, "exec", dont_inherit=True), names)
-    if last is None:
-        return None
-    value = eval(compile(ast.Expression(last.value), name, "eval", dont_inherit=True), names)  # type: ignore[attr-defined]
-    return None if test.source.rstrip().endswith(";") else value
-
-
-def points_of(value: Any, test: ExamCell) -> float:
-    """Return the score of a test that ended without an error: all points, or the number that it gave.
-
-    Parameters
-    ----------
-    value : Any
-        The value of its last expression; None for none.
-    test : ExamCell
-        The test.
-
-    Returns
-    -------
-    float
-        From 0 to the test's points.
-
-    Raises
-    ------
-    BadScoreError
-        For anything else than a number in that range.
-
-    Examples
-    --------
-    >>> from lantern_grading.exam import Role
-    >>> points_of(np.float32(0.5), ExamCell("x", Role.TEST, "code", "", 2.0))
-    0.5
-    """
-    if value is None:
-        return float(test.points)
-    number = math.nan
-    if isinstance(value, Real | Decimal | Fraction | np.number) and not isinstance(value, bool | np.bool_):
-        with contextlib.suppress(OverflowError, TypeError, ValueError):
-            number = float(value)  # type: ignore[arg-type]
-    if not 0 <= number <= test.points:
-        raise BadScoreError(
-            f"{test.cell_id} must end with a number from 0 to {test.points:g}, or with nothing, got {value!r:.80}."
-        )
-    return number
-
-
 def _limit_of(error: BaseException) -> str:
     return "time" if isinstance(error, ProcessLate | TimeUp) else "process"
 
@@ -311,53 +237,3 @@ def _library(names: dict[str, Any]) -> dict[str, type]:
                 if inside and getattr(sys.modules[value.__module__], value.__name__, None) is value:
                     found[f"{value.__module__}:{value.__qualname__}"] = value
     return found
-
-
-def _shown(outputs: Sequence[Any], sitting: Sitting) -> list[list[Any]]:
-    """Take from what cells showed only text and PNG, and only so much of it."""
-    left = sitting.output_bytes
-    kept: list[list[Any]] = []
-    for step, shown in zip(sitting.steps, outputs, strict=False):
-        if step.index < 0 or type(shown) is not list:
-            continue
-        clean = []
-        for output in shown:
-            made = _output(output)
-            size = len(json.dumps(made)) if made else 0
-            if made and size <= left:
-                left -= size
-                clean.append(made)
-        if clean:
-            kept.append([step.index, clean])
-    return kept
-
-
-def _was_late(outputs: Sequence[Any], step: int) -> bool:
-    shown = outputs[step] if 0 <= step < len(outputs) else None
-    last = shown[-1] if type(shown) is list and shown else None
-    return type(last) is dict and last.get("ename") == "TimeLimit"
-
-
-def _output(output: Any) -> dict[str, Any] | None:
-    if type(output) is not dict:
-        return None
-    text = {key: value for key, value in output.items() if type(key) is str and type(value) is str}
-    kind = text.get("output_type")
-    if kind == "stream":
-        name = "stderr" if text.get("name") == "stderr" else "stdout"
-        return {"output_type": "stream", "name": name, "text": text.get("text", "")}
-    if kind == "error":
-        frames = output.get("traceback")
-        lines = [line for line in frames if type(line) is str] if type(frames) is list else []
-        return {
-            "output_type": "error", "ename": text.get("ename", ""), "evalue": text.get("evalue", ""), "traceback": lines
-        }  # fmt: skip
-    data = output.get("data")
-    if kind not in ("display_data", "execute_result") or type(data) is not dict:
-        return None
-    made = {"text/plain": data["text/plain"]} if type(data.get("text/plain")) is str else {}
-    with contextlib.suppress(ValueError, TypeError):
-        if base64.b64decode(data.get("image/png", ""), validate=True).startswith(_PNG):
-            made["image/png"] = data["image/png"]
-    extra = {"execution_count": None} if kind == "execute_result" else {}
-    return {"output_type": kind, "data": made, "metadata": {}, **extra} if made else None

@@ -31,7 +31,7 @@ for name, code in parts:
     exec(code, module.__dict__)
 sys.modules["lantern_grading.checker.worker"].main(incoming, outgoing)
 """
-_PARTS = ("codec", "encode", "decode", "writeback", "cells", "worker")
+_PARTS = ("codec", "encode", "decode", "writeback", "cells", "answers", "distant", "worker")
 
 
 def _program() -> bytes:

@@ -6,7 +6,8 @@ import ast
 import sys
 from dataclasses import dataclass
 
-from lantern_grading.exam import Exam, ExamCell, Role, imports
+from lantern_grading.exam import Exam
+from lantern_grading.exam_cells import ExamCell, Role, imports
 from lantern_grading.outcome import Paper
 
 
