@@ -101,8 +101,8 @@ def test_an_exam_without_tests_is_refused():
 # What the sandbox runs
 
 
-def sources(steps):
-    return [(step.index, step.source.split("\n")[0]) for step in steps]
+def sources(made):
+    return [(step.index, step.source.split("\n")[0]) for step in made.steps]
 
 
 def test_given_cells_run_before_the_answers_that_follow_them():
@@ -125,11 +125,34 @@ def test_given_cells_run_before_the_answers_that_follow_them():
     assert sources(program(exam, Paper(handed_in))) == [
         (-1, "one = 1"), (0, "mine"), (2, "x"), (-1, "import math"), (-1, "two = 2"), (5, "y"), (7, "draw(2)"),
     ]  # fmt: skip
+    assert program(exam, Paper(handed_in)).moments == {"t1": 4}
     # Nothing but answers, the other way round.
     few = Paper((Cell("a2", "code", "y"), Cell("a1", "code", "x")))
     assert sources(program(exam, few)) == [
         (-1, "one = 1"), (-1, "import math"), (-1, "two = 2"), (0, "y"), (1, "x"),
     ]  # fmt: skip
+    # The test belongs to the first answer, which comes last.
+    assert program(exam, few).moments == {"t1": 5}
+
+
+@pytest.mark.parametrize(
+    ("order", "moments"),
+    [
+        ("a1 t1 u1 a2 t2", (1, 1, 2)),  # as it was given out
+        ("a1 x t1 u1 y a2 t2 z", (2, 2, 4)),  # the student's own cells count where they stand
+        ("a1 x a2 z", (2, 2, 4)),  # tests deleted: before the next answer, and at the end
+        ("a2 a1 t1 u1 t2 z", (2, 2, 2)),  # never before the answers that precede it in the exam
+        ("t1 u1 t2 a1 a2 z", (1, 1, 2)),
+        ("a1 u1 x a2 t1 t2", (3, 1, 3)),
+        ("x y z", (3, 3, 3)),  # no answer at all
+    ],
+)
+def test_a_test_comes_where_the_paper_has_it(order, moments):
+    roles = {"a": Role.ANSWER, "t": Role.TEST, "u": Role.TEST}
+    cells = tuple(ExamCell(name, roles[name[0]], "code", f"{name} = 1") for name in ("a1", "t1", "u1", "a2", "t2"))
+    known = {cell.cell_id for cell in cells}
+    paper = Paper(tuple(Cell(name if name in known else "", "code", name) for name in order.split()))
+    assert tuple(program(Exam("order", cells), paper).moments.values()) == moments
 
 
 def test_modules_of_the_exam_are_loaded_ahead_and_no_others():

@@ -23,7 +23,7 @@ from typing import Any
 
 from lantern_grading.checker.codec import CodecError
 from lantern_grading.checker.link import ProcessEnded, ProcessLate
-from lantern_grading.checker.program import Step
+from lantern_grading.checker.program import Program, library
 from lantern_grading.checker.proxies import Place
 from lantern_grading.checker.remotes import Remote
 from lantern_grading.checker.scoring import BadScoreError, points_of, run_cell
@@ -44,7 +44,7 @@ class Sitting:
     """What one examiner is to do: which cells to run how far, which tests to run, and what is known before."""
 
     exam: Exam
-    steps: tuple[Step, ...]
+    program: Program
     cuts: dict[int, int] = field(default_factory=dict)
     tests: tuple[ExamCell, ...] = ()
     slow: tuple[str, ...] = ()
@@ -88,6 +88,7 @@ class _Examiner:
     def __init__(self, sitting: Sitting, tell: Any) -> None:
         self.sitting, self.tell = sitting, tell
         self.base: dict[str, Any] = {"__name__": "__main__"}
+        self._moment = -1  # at which the student's names are now
         self._after = False  # whether a test with hidden parts has begun
 
     def run(self, incoming: int, outgoing: int) -> None:
@@ -127,7 +128,8 @@ class _Examiner:
         sys.modules["__main__"], self.base = main, main.__dict__
         for cell in self.sitting.exam.given:
             exec(compile(cell.source, f"<{cell.cell_id}>", "exec", dont_inherit=True), self.base)
-        self.shared_classes = _library(self.base)
+        self._own = {name: self.base[name] for name in self.sitting.exam.asked if name in self.base}
+        self.shared_classes = library(self.base)
         self.classes = dict(self.shared_classes)
         for value in list(self.base.values()):
             if isinstance(value, type) and value.__module__ == "__main__":
@@ -136,16 +138,16 @@ class _Examiner:
     def _cells(self) -> None:
         sitting, link = self.sitting, self.place.link
         self.place.methods = sitting.exam.methods
-        self.place.sources = tuple(step.source for step in sitting.steps if step.index >= 0)
-        whole = 1 << 30
-        steps = [(step.index < 0, step.source, sitting.cuts.get(n, whole)) for n, step in enumerate(sitting.steps)]
-        self.place.telling = Telling(self.place.sources)
+        whole, cells = 1 << 30, sitting.program.steps
+        steps = [(step.index < 0, step.source, sitting.cuts.get(n, whole)) for n, step in enumerate(cells)]
+        self.place.telling = Telling([step.source for step in cells if step.index >= 0])
         deadline = time.monotonic() + 60.0
         while (message := link.receive(deadline))[0] != "hello":
             pass
         order = {
             "files": list(dict([*sitting.exam.files, *sitting.files]).items()),
             "steps": steps,
+            "moments": sorted(set(sitting.program.moments.values())),
             "library": sorted(self.shared_classes),
             "cell_seconds": sitting.cell_seconds,
         }
@@ -159,13 +161,29 @@ class _Examiner:
             elif message[0] == "ran" and len(message) == 2 and type(message[1]) is list:
                 break
         late = [[step, place] for step, place in last.items() if was_late(message[1], step)]
-        self.tell(ran=shown(message[1], sitting.steps, sitting.output_bytes), late=late)
-        for name in sitting.exam.asked:
-            there, value = self.place._answer("", link.request("root", name, seconds=sitting.cell_seconds))[:2]
-            if there is True and (isinstance(value, Remote) or name not in self.base):
-                self.base[name] = value
-                if isinstance(value, Remote):
-                    value.__dict__["_label"] = name
+        self.tell(ran=shown(message[1], cells, sitting.output_bytes), late=late)
+
+    def _go_to(self, moment: int) -> None:
+        """Let the student's names stand for what they did at a place in the notebook, over there and here."""
+        if moment == self._moment:
+            return
+        found = self.place.ask("at", moment, list(self.sitting.exam.asked))
+        self._moment = moment
+        steps = self.sitting.program.steps
+        self.place.sources = tuple(step.source for step in steps[:moment] if step.index >= 0)
+        self.place.later = tuple(step.source for step in steps[moment:] if step.index >= 0)
+        for name in self.sitting.exam.asked:
+            self.base.pop(name, None)
+            if name in self._own:
+                self.base[name] = self._own[name]
+            data = found.get(name) if type(found) is dict else None
+            if type(data) is bytes:
+                with contextlib.suppress(CodecError):
+                    value = self.place.link.reader.decode(data)
+                    if isinstance(value, Remote):
+                        value.__dict__["_label"] = name
+                    if isinstance(value, Remote) or name not in self._own:
+                        self.base[name] = value
 
     def _test(self, test: ExamCell) -> dict[str, Any]:
         """Run a test; a second time if its arguments were changed, for what is right to be right without that.
@@ -187,12 +205,13 @@ class _Examiner:
 
     def _once(self, test: ExamCell) -> dict[str, Any]:
         """Run one test cell in names of its own, so that no test depends on which others were run before."""
-        names = {**self.base, PLACE: self.place}
         message, limit, score = "", "", 0.0
         self.place.cpu_left, self.place.late = 0.0, False
         self.place.said.clear()
         self._after = self._after or test.hidden
         try:
+            self._go_to(self.sitting.program.moments[test.cell_id])
+            names = {**self.base, PLACE: self.place}
             value = self._kernel(test) if test.trust is Trust.IN_KERNEL else run_cell(test, names)
             score = points_of(value, test)
         except BadScoreError as error:
@@ -221,19 +240,3 @@ class _Examiner:
 
 def _limit_of(error: BaseException) -> str:
     return "time" if isinstance(error, ProcessLate | TimeUp) else "process"
-
-
-def _library(names: dict[str, Any]) -> dict[str, type]:
-    """Find the library's dataclasses that can come up: those in the modules of what the exam imports."""
-    used = {getattr(value, "__module__", None) or getattr(type(value), "__module__", "") for value in names.values()}
-    used |= {type(value).__module__ for value in names.values()}
-    used |= {value.__name__ for value in names.values() if isinstance(value, types.ModuleType)}
-    used |= {"lantern_lib.hardware", "lantern_lib.model_config"}
-    found: dict[str, type] = {}
-    for module in used:
-        if str(module).startswith("lantern_lib."):
-            for value in list(vars(sys.modules[module]).values()):
-                inside = isinstance(value, type) and value.__module__.startswith("lantern_lib.")
-                if inside and getattr(sys.modules[value.__module__], value.__name__, None) is value:
-                    found[f"{value.__module__}:{value.__qualname__}"] = value
-    return found

@@ -61,7 +61,8 @@ class Place(Here):
         self.epoch = 0  # grows with everything that may change the student's objects
         self.cpu_left = 0.0  # of the innermost time limit, 0 without one
         self._remotes: dict[int, Remote] = {}
-        self.sources: tuple[str, ...] = ()  # the student's cells, to be read
+        self.sources: tuple[str, ...] = ()  # the student's cells up to the place of the test, to be read
+        self.later: tuple[str, ...] = ()  # and those after it
         self.telling = Telling()
         self.said: list[str] = []  # texts of the student's errors since a test began
         self.methods: Mapping[str, Collection[str] | None] = {}  # see `Exam.methods`
@@ -220,7 +221,7 @@ class Place(Here):
         if found != "":
             return found[:100] if type(found) is str else "something unknown"
         # The other side may deny it; the text of its cells cannot.
-        return leans_by_text(self.sources, function._label.split(".")[0], past, allowed_modules(week))
+        return leans_by_text(self.sources, function._label.split(".")[0], past, allowed_modules(week), self.later)
 
     @contextlib.contextmanager
     def time_limit(self, seconds: float) -> Iterator[None]:

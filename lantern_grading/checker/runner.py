@@ -93,7 +93,8 @@ class _Grading:
 
     def run(self) -> Outcome:
         start = time.monotonic()
-        self.steps = program(self.exam, self.paper)
+        self.program = program(self.exam, self.paper)
+        self.steps = self.program.steps
         self.silence = 2 * self.limits.cell_seconds + 5
         self.deadline = start + self.limits.total_seconds
         starts_in_vain = 0
@@ -126,7 +127,7 @@ class _Grading:
 
     def _sit(self, tests: tuple[ExamCell, ...]) -> _Sat:
         sitting = Sitting(
-            self.exam, self.steps, dict(self.cuts), tests, self.slow, self.limits.cell_seconds, self.paper.files,
+            self.exam, self.program, dict(self.cuts), tests, self.slow, self.limits.cell_seconds, self.paper.files,
             self.limits.output_bytes,
         )  # fmt: skip
         sat = _Sat()

@@ -43,6 +43,7 @@ class Worker(Answers):
         self._keys: dict[type, str] = {}
         self._distant: dict[type, type] = {}
         self._saved: list[dict[str, Any]] = []
+        self._moments: dict[int, dict[str, Any]] = {}  # what the names stood for, by the number of cells before
         self._encode, self._decode = Writer(self._keys, self._hold).encode, Reader(self._classes, self._refer).decode
 
     # Frames
@@ -120,12 +121,15 @@ class Worker(Answers):
         # At the end: what lies beside a notebook may be imported, and hides nothing.
         sys.path.append("")
         self.cells = Cells(lambda cell, statement: self.send(("at", cell, statement)), order["cell_seconds"])
-        outputs = []
+        outputs: list[Any] = []
         for number, (given, source, stop) in enumerate(order["steps"]):
+            if number in order["moments"]:
+                self._moments[number] = dict(self.cells.namespace)
             shown = self.cells.run(number, source, stop)
             if given:
                 self._learn(self.cells.namespace)
             outputs.append(shown)
+        self._moments[len(outputs)] = dict(self.cells.namespace)
         self.send(("ran", outputs))
 
     def _learn(self, namespace: dict[str, Any]) -> None:

@@ -220,8 +220,6 @@ SCORES = {
     ),
     "the tests in a cell of its own": Attack(
         after=("double = lambda x: 2 * x\nassert double(68239) == 136478",),
-        answers={"t1": "def double(x):\n    return 41"},
-        wrong=frozenset(),
     ),
     "two notebooks": Attack(
         files={
