@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from lantern_grading.credit import students_word
 from lantern_grading.exam_cells import ExamCell, ExamError, Role, cell_of, classes, defined, require_python
 from lantern_grading.outcome import Cell, Paper
 from lantern_grading.paths import SOLUTIONS
@@ -21,7 +22,8 @@ class Exam:
     Raises
     ------
     ExamError
-        For ids that stand twice, points that are no numbers of 0 or more, a test that is no Python.
+        For ids that stand twice, points that are no numbers of 0 or more, a test that is no Python,
+        or a test whose last line gives what the student's function returns as points.
     """
 
     name: str
@@ -40,6 +42,13 @@ class Exam:
                 raise ExamError(f"points of {cell.cell_id} must be a number of 0 or more, got {cell.points!r}.")
             if cell.role in (Role.TEST, Role.GIVEN):
                 require_python(cell)
+        for test in self.tests:
+            word = students_word(test.source, [cell.source for cell in self.given], self.asked)
+            if word:
+                raise ExamError(
+                    f"{test.cell_id} must end in a number of its own or in nothing, got {word:.80}: the student's "
+                    "function would say how many points it gets. Compare the value, or end the line with a semicolon."
+                )
         if not self.tests:
             raise ExamError(f"{self.name} must have a test cell, got none. Mark one as autograded.")
 

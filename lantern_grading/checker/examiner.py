@@ -29,6 +29,7 @@ from lantern_grading.checker.remotes import Remote
 from lantern_grading.checker.scoring import BadScoreError, points_of, run_cell
 from lantern_grading.checker.shown import shown, was_late
 from lantern_grading.checker.telling import Telling
+from lantern_grading.credit import last_value
 from lantern_grading.exam import Exam, ExamCell
 from lantern_grading.outcome import Trust
 from lantern_lib.check_place import PLACE
@@ -231,11 +232,11 @@ class _Examiner:
         return {"score": score, "message": message[:MAX_MESSAGE], "limit": limit}
 
     def _kernel(self, test: ExamCell) -> Any:
-        tree = ast.parse(test.source)
-        last = ""
-        if tree.body and isinstance(tree.body[-1], ast.Expr) and not test.source.rstrip().endswith(";"):
-            last = ast.unparse(tree.body.pop().value)  # type: ignore[attr-defined]
-        return self.place.ask("kernel_test", [ast.unparse(tree), last], self.sitting.cell_seconds)
+        tree, last = ast.parse(test.source), last_value(test.source)
+        if last is not None:
+            tree.body.pop()
+        source = [ast.unparse(tree), ast.unparse(last) if last is not None else ""]
+        return self.place.ask("kernel_test", source, self.sitting.cell_seconds)
 
 
 def _limit_of(error: BaseException) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from lantern_grading.credit import last_value
 from lantern_grading.exam import ExamCell
 
 
@@ -35,13 +36,11 @@ def run_cell(test: ExamCell, names: dict[str, Any]) -> Any:
         None where a notebook shows nothing.
     """
     name = f"<{test.cell_id}>"
-    tree = ast.parse(test.source)
-    last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
+    tree, last = ast.parse(test.source), last_value(test.source)
+    if last is not None:
+        tree.body.pop()
     exec(compile(tree, name, "exec", dont_inherit=True), names)
-    if last is None:
-        return None
-    value = eval(compile(ast.Expression(last.value), name, "eval", dont_inherit=True), names)  # type: ignore[attr-defined]
-    return None if test.source.rstrip().endswith(";") else value
+    return None if last is None else eval(compile(ast.Expression(last), name, "eval", dont_inherit=True), names)
 
 
 def points_of(value: Any, test: ExamCell) -> float:
