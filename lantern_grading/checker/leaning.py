@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator, Sequence
 
 from lantern_grading.checker.cells import plain
 
-_IMPORTERS = {"__import__", "import_module", "eval", "exec"}
+_IMPORTERS = {"__import__", "import_module", "modules", "eval", "exec"}
 
 
 def leans_by_text(
