@@ -7,8 +7,11 @@ they were at its place in the notebook.
 from __future__ import annotations
 
 import ast
+import contextlib
+import importlib.util
 import sys
 import types
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -94,23 +97,67 @@ def _given(cell: ExamCell) -> list[Step]:
 
 
 def modules(exam: Exam) -> list[str]:
-    """Return what the instructor's code imports of the library, numpy and the standard library.
+    """Return what a sandbox loads before any student's code is there: what students see the instructor's code import.
 
-    These are loaded before any student's code is there.
+    Parameters
+    ----------
+    exam : Exam
+        The assignment.
+
+    Returns
+    -------
+    list of str
+        Modules of the library, numpy and the standard library; the lab's stand-ins with them.
     """
-    found: dict[str, None] = {"lantern_lib.labs": None, "numpy": None}
-    for cell in (*exam.given, *exam.tests):
-        for node in ast.walk(ast.parse(cell.source)):
-            names = []
-            if isinstance(node, ast.Import):
-                names = [alias.name for alias in node.names]
-            elif isinstance(node, ast.ImportFrom) and node.module:
-                names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
-            for name in names:
-                top = name.split(".")[0]
-                if top in ("lantern_lib", "numpy") or (name == top and top in sys.stdlib_module_names):
-                    found[name] = None
-    return list(found)
+    own = f"lantern_lib.labs.{exam.name}"
+    return [*_STARTS, *([own] if _is_module(own) else []), *_imported(cell.public for cell in _known(exam))]
+
+
+def modules_of_tests(exam: Exam) -> list[str]:
+    """Return what the tests use of the library, numpy and the standard library, and no sandbox has to load.
+
+    The grader loads it once, and not in the process of each paper.
+
+    Parameters
+    ----------
+    exam : Exam
+        The assignment.
+
+    Returns
+    -------
+    list of str
+        Modules. A submodule of numpy counts where it is only named: numpy loads it at that moment.
+    """
+    return [*modules(exam), *_imported((cell.source for cell in _known(exam)), lazy=True)]
+
+
+_STARTS = ("numpy", "lantern_lib.labs")
+
+
+def _known(exam: Exam) -> tuple[ExamCell, ...]:
+    return (*exam.given, *exam.tests)
+
+
+def _imported(sources: Iterable[str], lazy: bool = False) -> list[str]:
+    found: dict[str, None] = {}
+    for node in (node for source in sources for node in ast.walk(ast.parse(source))):
+        if isinstance(node, ast.Import):
+            found |= dict.fromkeys(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found |= dict.fromkeys([node.module, *(f"{node.module}.{alias.name}" for alias in node.names)])
+        elif lazy and isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            found |= {f"numpy.{node.attr}": None} if node.value.id in ("np", "numpy") else {}
+    return [name for name in found if name not in _STARTS and _is_module(name)]
+
+
+def _is_module(name: str) -> bool:
+    """Say whether a name is a module that may be loaded ahead."""
+    top = name.split(".")[0]
+    if top not in ("lantern_lib", "numpy") and not (name == top and top in sys.stdlib_module_names):
+        return False
+    with contextlib.suppress(ImportError, ValueError):
+        return importlib.util.find_spec(name) is not None
+    return False
 
 
 def library(names: dict[str, Any]) -> dict[str, type]:
