@@ -2,10 +2,10 @@
 
 What a submission passes, in order: ``collect`` (with ``archives``, ``platforms``, ``roster``, ``receipts``)
 takes it in; ``reading`` and ``intake`` turn its bytes into a ``outcome.Paper``; ``exam`` is what the instructor
-wrote, ``template`` what was released; ``assess`` is the unit of work that ``workers`` spread; ``sandboxed``
-calls the ``checker`` (the tests, in a trusted process) with the ``sandbox`` (the student's code); ``run``
-records each ``outcome.Outcome`` through ``ledger``, ``gradebook`` and ``database``. People then see
-``autograded`` (formgrader), ``feedback``, ``dashboard``, ``marks``, ``exports`` and ``regrade``; ``late`` and
+wrote (in ``exam_cells``, with ``credit``), ``template`` what was released; ``assess`` is the unit of work that
+``workers`` spread; ``sandboxed`` calls the ``checker`` (the tests, in a trusted process) with the ``sandbox`` (the
+student's code); ``run`` records each ``outcome.Outcome`` through ``ledger``, ``gradebook`` and ``database``. People
+then see ``autograded`` (formgrader), ``feedback``, ``dashboard``, ``marks``, ``exports`` and ``regrade``; ``late`` and
 ``privacy`` are rules on top.
 
 Making labs: ``course`` and ``preprocessors`` release them, ``archive`` packs them, ``variants`` give each

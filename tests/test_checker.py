@@ -4,6 +4,7 @@
 The attacks stand here in full and nowhere else; the documentation describes their kinds in words.
 """
 
+import dataclasses
 import json
 import time
 
@@ -89,7 +90,7 @@ def test_partial_credit_is_a_number_from_the_last_line(grade):
         ("def double(x):\n    return 2 * x", "True"),
         ("def double(x):\n    return 2 * x", "'2'"),
         ("def double(x):\n    return 2 * x", "(2,)"),
-        ("def double(x):\n    return 1e9", "double(1)"),
+        ("def double(x):\n    return 2 * x", "10**400"),
     ],
 )
 def test_a_last_line_out_of_range_is_never_full_marks(grade, answer, last):
@@ -527,6 +528,67 @@ def test_a_function_may_be_asked_to_change_its_argument(grade):
     }
     # Without the instructor's word for it, such a test would also pass for one that empties the list.
     assert scores(grade(small.paper(t1_double=double), small.exam(tests))) == {"s-t1-place": 0}
+
+
+def in_turn(exam):
+    """The exam with each task's tests after its answer."""
+    tests = list(exam.tests)
+    cells = [cell for cell in exam.cells if cell not in tests]
+    for place in range(len(cells), 0, -1):
+        cells[place:place] = [test for test in tests if test.task == cells[place - 1].task]
+    return dataclasses.replace(exam, cells=(*cells, *(test for test in tests if test not in cells)))
+
+
+def test_each_test_sees_the_notebook_as_it_was_at_its_place(grade):
+    exam = in_turn(small.exam())
+    spoil = "def double(x): return 1\ndef length(p): return 0\nclass Stack: pass\nmath = np = None\ndel spin, draw"
+    assert [cell.cell_id for cell in exam.cells][1:4] == ["s-t1-double", "s-t1-plain", "s-t1-hidden"]
+    # Only the partial credit, which stands at the end, is asked of what the last cell left.
+    assert scores(grade(small.paper(spoil), exam)) == {**FULL, "s-t4-spin": 0.0, "s-t5-partial": 0.0}
+    spoil = spoil.replace("\ndel spin, draw", "")
+    assert scores(grade(small.paper(t4_answer=f"{spoil}\nimport numpy as np\n{small.SPIN}"), exam)) == {
+        **FULL, "s-t5-partial": 0.0
+    }  # fmt: skip
+
+
+def test_two_answers_do_not_add_up_to_a_right_one(grade):
+    exam = in_turn(small.exam())
+    guess = "def double(x):\n    return {}"
+    for one, other in [("2 * x if x == 3 or type(x) is str else 1", "2 * x if x != 3 else 1"), ("41", "2 * x")]:
+        first, last = guess.format(one), guess.format(other)
+        both = scores(grade(small.paper(last, t1_double=first), exam))
+        alone = scores(grade(small.paper(t1_double=first), exam))
+        assert {n: s for n, s in both.items() if n != "s-t5-partial"} == {
+            n: s for n, s in alone.items() if n != "s-t5-partial"
+        }
+
+
+def test_no_cell_shows_what_a_test_before_it_asked(grade):
+    keeps = "seen = []\ndef double(x):\n    seen.append(x)\n    open('seen.txt', 'a').write(repr(x))\n    return 2 * x"
+    shows = "print('kept', seen)\nimport os\nprint('file', os.path.exists('seen.txt'))"
+    outcome = grade(small.paper(shows, t1_double=keeps), in_turn(small.exam()))
+    assert scores(outcome) == FULL
+    assert [output["text"] for cell in outcome.outputs for output in cell.outputs] == ["kept []\nfile False\n"]
+
+
+@pytest.mark.parametrize("double", ["1 << 10**8", "[[]]\nfor _ in range(99): double = [double]", "'x' * 10**8"])
+def test_an_answer_that_is_a_value_nobody_can_send_loses_its_own_tests(grade, double):
+    outcome = grade(small.paper(t1_double=f"double = {double}"))
+    assert outcome.state is State.GRADED, outcome.reason
+    assert scores(outcome) == {**dict.fromkeys(small.FIRST, 0.0), **REST}
+
+
+def test_an_import_that_replaces_an_answer_after_its_tests_is_no_answer_by_import(grade):
+    tests = {"s-t1-own": "from lantern_lib import checks\nchecks.Task(1, globals()).own_work('double')"}
+    exam = in_turn(small.exam(tests))
+    late = "from lantern_lib.kv_cache import bytes_per_token as double"
+    assert scores(grade(small.paper(late), exam)) == {"s-t1-own": 2.0}
+    outcome = grade(small.paper("def double(x):\n    return 2 * x", t1_double=late), exam)
+    assert "double leans on lantern_lib.kv_cache" in message(outcome, "s-t1-own")
+    # A helper may stand below the test, but what it is made of counts.
+    below = "from lantern_lib.kv_cache import bytes_per_token as helper"
+    outcome = grade(small.paper(below, t1_double="def double(x):\n    return helper and 2 * x"), exam)
+    assert "double leans on lantern_lib.kv_cache" in message(outcome, "s-t1-own")
 
 
 def test_an_answer_by_import_is_found_although_the_process_denies_it(grade):

@@ -1,11 +1,14 @@
 """An assignment is read from its source alone, and a faulty one is refused before anybody is graded with it."""
 
+import subprocess
+import sys
+
 import nbformat
 import pytest
 
 from lantern_grading import exam as exams
 from lantern_grading.checker import trial
-from lantern_grading.checker.program import modules, program
+from lantern_grading.checker.program import modules, modules_of_tests, program
 from lantern_grading.checker.reference import require_sound
 from lantern_grading.exam import Exam, ExamCell, ExamError, Role
 from lantern_grading.outcome import Cell, Paper, State, Trust
@@ -101,8 +104,8 @@ def test_an_exam_without_tests_is_refused():
 # What the sandbox runs
 
 
-def sources(steps):
-    return [(step.index, step.source.split("\n")[0]) for step in steps]
+def sources(made):
+    return [(step.index, step.source.split("\n")[0]) for step in made.steps]
 
 
 def test_given_cells_run_before_the_answers_that_follow_them():
@@ -125,17 +128,57 @@ def test_given_cells_run_before_the_answers_that_follow_them():
     assert sources(program(exam, Paper(handed_in))) == [
         (-1, "one = 1"), (0, "mine"), (2, "x"), (-1, "import math"), (-1, "two = 2"), (5, "y"), (7, "draw(2)"),
     ]  # fmt: skip
+    assert program(exam, Paper(handed_in)).moments == {"t1": 4}
     # Nothing but answers, the other way round.
     few = Paper((Cell("a2", "code", "y"), Cell("a1", "code", "x")))
     assert sources(program(exam, few)) == [
         (-1, "one = 1"), (-1, "import math"), (-1, "two = 2"), (0, "y"), (1, "x"),
     ]  # fmt: skip
+    # The test belongs to the first answer, which comes last.
+    assert program(exam, few).moments == {"t1": 5}
+
+
+@pytest.mark.parametrize(
+    ("order", "moments"),
+    [
+        ("a1 t1 u1 a2 t2", (1, 1, 2)),  # as it was given out
+        ("a1 x t1 u1 y a2 t2 z", (2, 2, 4)),  # the student's own cells count where they stand
+        ("a1 x a2 z", (2, 2, 4)),  # tests deleted: before the next answer, and at the end
+        ("a2 a1 t1 u1 t2 z", (2, 2, 2)),  # never before the answers that precede it in the exam
+        ("t1 u1 t2 a1 a2 z", (1, 1, 2)),
+        ("a1 u1 x a2 t1 t2", (3, 1, 3)),
+        ("x y z", (3, 3, 3)),  # no answer at all
+    ],
+)
+def test_a_test_comes_where_the_paper_has_it(order, moments):
+    roles = {"a": Role.ANSWER, "t": Role.TEST, "u": Role.TEST}
+    cells = tuple(ExamCell(name, roles[name[0]], "code", f"{name} = 1") for name in ("a1", "t1", "u1", "a2", "t2"))
+    known = {cell.cell_id for cell in cells}
+    paper = Paper(tuple(Cell(name if name in known else "", "code", name) for name in order.split()))
+    assert tuple(program(Exam("order", cells), paper).moments.values()) == moments
 
 
 def test_modules_of_the_exam_are_loaded_ahead_and_no_others():
     found = modules(trial.exam())
     assert {"numpy", "math", "lantern_lib.checks"} <= set(found)
-    assert not [name for name in found if name.startswith("matplotlib")]
+    assert not [name for name in found if name.startswith(("matplotlib", "numpy."))]
+    assert "lantern_lib.labs.week1" in modules(exams.read("week1"))
+
+
+def test_what_only_tests_use_is_loaded_by_the_grader_alone():
+    hidden = "### BEGIN HIDDEN TESTS\nimport heapq\nassert double(3) == 6\n### END HIDDEN TESTS"
+    exam = trial.exam(tests={"s-t1-hidden": hidden, "s-t1-numpy": trial.TESTS["s-t1-numpy"]})
+    assert {"heapq", "numpy.testing"} & set(modules(exam)) == set()
+    assert {"heapq", "numpy.testing", *modules(exam)} <= set(modules_of_tests(exam))
+    assert "numpy.array" not in modules_of_tests(exam)  # a function
+
+
+def test_a_paper_is_graded_without_the_programs_around_it():
+    code = "import lantern_grading.sandboxed, lantern_grading.workers, sys; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    tops = {name.split(".")[0] for name in loaded}
+    assert "lantern_lib" in tops
+    assert tops & {"nbgrader", "nbconvert", "nbformat", "jupyter_core", "traitlets", "sqlalchemy", "IPython"} == set()
 
 
 @pytest.mark.grading
@@ -147,7 +190,7 @@ def test_the_reference_must_pass_its_own_tests():
         ({"s-t1": "1.5"}, "it gave 1.5"),
         ({"s-t1": "'2'"}, "must end with a number from 0 to 2"),
         ({"s-t1": "count = 1", "s-t2": "assert count"}, "name 'count' is not defined"),
-        ({"s-t1": "double(open('/dev/null'))"}, "cannot be passed to the sandbox"),
+        ({"s-t1": "assert double(open('/dev/null'))"}, "cannot be passed to the sandbox"),
     ]:
         with pytest.raises(ExamError) as error:
             require_sound(trial.exam(tests=tests), backend=backend, limits=limits)

@@ -7,11 +7,9 @@ this child and not the grading of a class.
 from __future__ import annotations
 
 import ast
-import base64
 import contextlib
 import io
 import json
-import math
 import os
 import resource
 import sys
@@ -19,21 +17,19 @@ import tempfile
 import time
 import types
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal
-from fractions import Fraction
-from numbers import Real
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from lantern_grading.checker.codec import CodecError
 from lantern_grading.checker.link import ProcessEnded, ProcessLate
-from lantern_grading.checker.program import Step
-from lantern_grading.checker.proxies import Place, Remote
+from lantern_grading.checker.program import Program, library
+from lantern_grading.checker.proxies import Place
+from lantern_grading.checker.remotes import Remote
+from lantern_grading.checker.scoring import BadScoreError, points_of, run_cell
+from lantern_grading.checker.shown import shown, was_late
 from lantern_grading.checker.telling import Telling
+from lantern_grading.credit import last_value
 from lantern_grading.exam import Exam, ExamCell
 from lantern_grading.outcome import Trust
 from lantern_lib.check_place import PLACE
@@ -42,7 +38,6 @@ from lantern_lib.check_time import TimeUp
 #: What a test may allocate above what is there when it begins.
 MEMORY_BYTES = 2 << 30
 MAX_MESSAGE = 2000
-_PNG = b"\x89PNG\r\n\x1a\n"
 
 
 @dataclass
@@ -50,17 +45,13 @@ class Sitting:
     """What one examiner is to do: which cells to run how far, which tests to run, and what is known before."""
 
     exam: Exam
-    steps: tuple[Step, ...]
+    program: Program
     cuts: dict[int, int] = field(default_factory=dict)
     tests: tuple[ExamCell, ...] = ()
     slow: tuple[str, ...] = ()
     cell_seconds: float = 30.0
     files: tuple[tuple[str, bytes], ...] = ()
     output_bytes: int = 1 << 20
-
-
-class BadScoreError(ValueError):
-    """The last expression of a test cell is no number from 0 to its points: the instructor's fault."""
 
 
 def examine(sitting: Sitting, incoming: int, outgoing: int, report: int) -> None:
@@ -98,6 +89,7 @@ class _Examiner:
     def __init__(self, sitting: Sitting, tell: Any) -> None:
         self.sitting, self.tell = sitting, tell
         self.base: dict[str, Any] = {"__name__": "__main__"}
+        self._moment = -1  # at which the student's names are now
         self._after = False  # whether a test with hidden parts has begun
 
     def run(self, incoming: int, outgoing: int) -> None:
@@ -137,7 +129,8 @@ class _Examiner:
         sys.modules["__main__"], self.base = main, main.__dict__
         for cell in self.sitting.exam.given:
             exec(compile(cell.source, f"<{cell.cell_id}>", "exec", dont_inherit=True), self.base)
-        self.shared_classes = _library(self.base)
+        self._own = {name: self.base[name] for name in self.sitting.exam.asked if name in self.base}
+        self.shared_classes = library(self.base)
         self.classes = dict(self.shared_classes)
         for value in list(self.base.values()):
             if isinstance(value, type) and value.__module__ == "__main__":
@@ -146,16 +139,16 @@ class _Examiner:
     def _cells(self) -> None:
         sitting, link = self.sitting, self.place.link
         self.place.methods = sitting.exam.methods
-        self.place.sources = tuple(step.source for step in sitting.steps if step.index >= 0)
-        whole = 1 << 30
-        steps = [(step.index < 0, step.source, sitting.cuts.get(n, whole)) for n, step in enumerate(sitting.steps)]
-        self.place.telling = Telling(self.place.sources)
+        whole, cells = 1 << 30, sitting.program.steps
+        steps = [(step.index < 0, step.source, sitting.cuts.get(n, whole)) for n, step in enumerate(cells)]
+        self.place.telling = Telling([step.source for step in cells if step.index >= 0])
         deadline = time.monotonic() + 60.0
         while (message := link.receive(deadline))[0] != "hello":
             pass
         order = {
             "files": list(dict([*sitting.exam.files, *sitting.files]).items()),
             "steps": steps,
+            "moments": sorted(set(sitting.program.moments.values())),
             "library": sorted(self.shared_classes),
             "cell_seconds": sitting.cell_seconds,
         }
@@ -168,14 +161,30 @@ class _Examiner:
                 self.tell(at=message[1:])
             elif message[0] == "ran" and len(message) == 2 and type(message[1]) is list:
                 break
-        late = [[step, place] for step, place in last.items() if _was_late(message[1], step)]
-        self.tell(ran=_shown(message[1], sitting), late=late)
-        for name in sitting.exam.asked:
-            there, value = self.place._answer("", link.request("root", name, seconds=sitting.cell_seconds))[:2]
-            if there is True and (isinstance(value, Remote) or name not in self.base):
-                self.base[name] = value
-                if isinstance(value, Remote):
-                    value.__dict__["_label"] = name
+        late = [[step, place] for step, place in last.items() if was_late(message[1], step)]
+        self.tell(ran=shown(message[1], cells, sitting.output_bytes), late=late)
+
+    def _go_to(self, moment: int) -> None:
+        """Let the student's names stand for what they did at a place in the notebook, over there and here."""
+        if moment == self._moment:
+            return
+        found = self.place.ask("at", moment, list(self.sitting.exam.asked))
+        self._moment = moment
+        steps = self.sitting.program.steps
+        self.place.sources = tuple(step.source for step in steps[:moment] if step.index >= 0)
+        self.place.later = tuple(step.source for step in steps[moment:] if step.index >= 0)
+        for name in self.sitting.exam.asked:
+            self.base.pop(name, None)
+            if name in self._own:
+                self.base[name] = self._own[name]
+            data = found.get(name) if type(found) is dict else None
+            if type(data) is bytes:
+                with contextlib.suppress(CodecError):
+                    value = self.place.link.reader.decode(data)
+                    if isinstance(value, Remote):
+                        value.__dict__["_label"] = name
+                    if isinstance(value, Remote) or name not in self._own:
+                        self.base[name] = value
 
     def _test(self, test: ExamCell) -> dict[str, Any]:
         """Run a test; a second time if its arguments were changed, for what is right to be right without that.
@@ -197,12 +206,13 @@ class _Examiner:
 
     def _once(self, test: ExamCell) -> dict[str, Any]:
         """Run one test cell in names of its own, so that no test depends on which others were run before."""
-        names = {**self.base, PLACE: self.place}
         message, limit, score = "", "", 0.0
         self.place.cpu_left, self.place.late = 0.0, False
         self.place.said.clear()
         self._after = self._after or test.hidden
         try:
+            self._go_to(self.sitting.program.moments[test.cell_id])
+            names = {**self.base, PLACE: self.place}
             value = self._kernel(test) if test.trust is Trust.IN_KERNEL else run_cell(test, names)
             score = points_of(value, test)
         except BadScoreError as error:
@@ -222,142 +232,12 @@ class _Examiner:
         return {"score": score, "message": message[:MAX_MESSAGE], "limit": limit}
 
     def _kernel(self, test: ExamCell) -> Any:
-        tree = ast.parse(test.source)
-        last = ""
-        if tree.body and isinstance(tree.body[-1], ast.Expr) and not test.source.rstrip().endswith(";"):
-            last = ast.unparse(tree.body.pop().value)  # type: ignore[attr-defined]
-        return self.place.ask("kernel_test", [ast.unparse(tree), last], self.sitting.cell_seconds)
-
-
-def run_cell(test: ExamCell, names: dict[str, Any]) -> Any:
-    """Run a test cell; return the value of its last expression, as a notebook would show it.
-
-    Parameters
-    ----------
-    test : ExamCell
-        The cell.
-    names : dict
-        Its global names.
-
-    Returns
-    -------
-    Any
-        None where a notebook shows nothing.
-    """
-    name = f"<{test.cell_id}>"
-    tree = ast.parse(test.source)
-    last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
-    exec(compile(tree, name, "exec", dont_inherit=True), names)
-    if last is None:
-        return None
-    value = eval(compile(ast.Expression(last.value), name, "eval", dont_inherit=True), names)  # type: ignore[attr-defined]
-    return None if test.source.rstrip().endswith(";") else value
-
-
-def points_of(value: Any, test: ExamCell) -> float:
-    """Return the score of a test that ended without an error: all points, or the number that it gave.
-
-    Parameters
-    ----------
-    value : Any
-        The value of its last expression; None for none.
-    test : ExamCell
-        The test.
-
-    Returns
-    -------
-    float
-        From 0 to the test's points.
-
-    Raises
-    ------
-    BadScoreError
-        For anything else than a number in that range.
-
-    Examples
-    --------
-    >>> from lantern_grading.exam import Role
-    >>> points_of(np.float32(0.5), ExamCell("x", Role.TEST, "code", "", 2.0))
-    0.5
-    """
-    if value is None:
-        return float(test.points)
-    number = math.nan
-    if isinstance(value, Real | Decimal | Fraction | np.number) and not isinstance(value, bool | np.bool_):
-        with contextlib.suppress(OverflowError, TypeError, ValueError):
-            number = float(value)  # type: ignore[arg-type]
-    if not 0 <= number <= test.points:
-        raise BadScoreError(
-            f"{test.cell_id} must end with a number from 0 to {test.points:g}, or with nothing, got {value!r:.80}."
-        )
-    return number
+        tree, last = ast.parse(test.source), last_value(test.source)
+        if last is not None:
+            tree.body.pop()
+        source = [ast.unparse(tree), ast.unparse(last) if last is not None else ""]
+        return self.place.ask("kernel_test", source, self.sitting.cell_seconds)
 
 
 def _limit_of(error: BaseException) -> str:
     return "time" if isinstance(error, ProcessLate | TimeUp) else "process"
-
-
-def _library(names: dict[str, Any]) -> dict[str, type]:
-    """Find the library's dataclasses that can come up: those in the modules of what the exam imports."""
-    used = {getattr(value, "__module__", None) or getattr(type(value), "__module__", "") for value in names.values()}
-    used |= {type(value).__module__ for value in names.values()}
-    used |= {value.__name__ for value in names.values() if isinstance(value, types.ModuleType)}
-    used |= {"lantern_lib.hardware", "lantern_lib.model_config"}
-    found: dict[str, type] = {}
-    for module in used:
-        if str(module).startswith("lantern_lib."):
-            for value in list(vars(sys.modules[module]).values()):
-                inside = isinstance(value, type) and value.__module__.startswith("lantern_lib.")
-                if inside and getattr(sys.modules[value.__module__], value.__name__, None) is value:
-                    found[f"{value.__module__}:{value.__qualname__}"] = value
-    return found
-
-
-def _shown(outputs: Sequence[Any], sitting: Sitting) -> list[list[Any]]:
-    """Take from what cells showed only text and PNG, and only so much of it."""
-    left = sitting.output_bytes
-    kept: list[list[Any]] = []
-    for step, shown in zip(sitting.steps, outputs, strict=False):
-        if step.index < 0 or type(shown) is not list:
-            continue
-        clean = []
-        for output in shown:
-            made = _output(output)
-            size = len(json.dumps(made)) if made else 0
-            if made and size <= left:
-                left -= size
-                clean.append(made)
-        if clean:
-            kept.append([step.index, clean])
-    return kept
-
-
-def _was_late(outputs: Sequence[Any], step: int) -> bool:
-    shown = outputs[step] if 0 <= step < len(outputs) else None
-    last = shown[-1] if type(shown) is list and shown else None
-    return type(last) is dict and last.get("ename") == "TimeLimit"
-
-
-def _output(output: Any) -> dict[str, Any] | None:
-    if type(output) is not dict:
-        return None
-    text = {key: value for key, value in output.items() if type(key) is str and type(value) is str}
-    kind = text.get("output_type")
-    if kind == "stream":
-        name = "stderr" if text.get("name") == "stderr" else "stdout"
-        return {"output_type": "stream", "name": name, "text": text.get("text", "")}
-    if kind == "error":
-        frames = output.get("traceback")
-        lines = [line for line in frames if type(line) is str] if type(frames) is list else []
-        return {
-            "output_type": "error", "ename": text.get("ename", ""), "evalue": text.get("evalue", ""), "traceback": lines
-        }  # fmt: skip
-    data = output.get("data")
-    if kind not in ("display_data", "execute_result") or type(data) is not dict:
-        return None
-    made = {"text/plain": data["text/plain"]} if type(data.get("text/plain")) is str else {}
-    with contextlib.suppress(ValueError, TypeError):
-        if base64.b64decode(data.get("image/png", ""), validate=True).startswith(_PNG):
-            made["image/png"] = data["image/png"]
-    extra = {"execution_count": None} if kind == "execute_result" else {}
-    return {"output_type": kind, "data": made, "metadata": {}, **extra} if made else None

@@ -13,10 +13,12 @@ from collections.abc import Collection, Iterator, Sequence
 
 from lantern_grading.checker.cells import plain
 
-_IMPORTERS = {"__import__", "import_module", "eval", "exec"}
+_IMPORTERS = {"__import__", "import_module", "modules", "eval", "exec"}
 
 
-def leans_by_text(sources: Sequence[str], name: str, past: Collection[str], allowed: Collection[str]) -> str:
+def leans_by_text(
+    sources: Sequence[str], name: str, past: Collection[str], allowed: Collection[str], later: Sequence[str] = ()
+) -> str:
     """Return the first library module outside `allowed` that a definition uses by its text, or an empty text.
 
     Parameters
@@ -29,6 +31,8 @@ def leans_by_text(sources: Sequence[str], name: str, past: Collection[str], allo
         Names that are not followed: they answer for themselves.
     allowed : collection of str
         Modules that may be used.
+    later : sequence of str
+        Cells that count only for names which no other cell has.
 
     Returns
     -------
@@ -41,16 +45,11 @@ def leans_by_text(sources: Sequence[str], name: str, past: Collection[str], allo
     >>> leans_by_text(cells, "f", (), ())
     'lantern_lib.kv_cache'
     """
-    known: dict[str, ast.AST] = {}
-    bound: dict[str, str] = {}
-    for tree in _trees(sources):
-        for node in tree.body:
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-                known[node.name] = node
-            elif isinstance(node, ast.Assign):
-                known.update({part.id: node.value for part in node.targets if isinstance(part, ast.Name)})
-        for node in ast.walk(tree):
-            bound.update(_imported(node))
+    known, bound = _names(sources)
+    known_later, bound_later = _names(later)
+    new = (known_later.keys() | bound_later.keys()) - known.keys() - bound.keys()
+    known |= {key: tree for key, tree in known_later.items() if key in new}
+    bound |= {key: module for key, module in bound_later.items() if key in new}
     seen, waiting = set(past) - {name}, [name]
     while waiting:
         current = waiting.pop()
@@ -65,6 +64,21 @@ def leans_by_text(sources: Sequence[str], name: str, past: Collection[str], allo
                 return found
             waiting += [node.id for node in ast.walk(known[current]) if isinstance(node, ast.Name)]
     return ""
+
+
+def _names(sources: Sequence[str]) -> tuple[dict[str, ast.AST], dict[str, str]]:
+    """Return what names are defined as, and the modules from which names are imported."""
+    known: dict[str, ast.AST] = {}
+    bound: dict[str, str] = {}
+    for tree in _trees(sources):
+        for node in tree.body:
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                known[node.name] = node
+            elif isinstance(node, ast.Assign):
+                known.update({part.id: node.value for part in node.targets if isinstance(part, ast.Name)})
+        for node in ast.walk(tree):
+            bound.update(_imported(node))
+    return known, bound
 
 
 def _trees(sources: Sequence[str]) -> Iterator[ast.Module]:

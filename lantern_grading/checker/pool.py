@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import marshal
 import os
 import struct
@@ -12,14 +14,15 @@ from pathlib import Path
 from typing import Any
 
 from lantern_grading.checker.encode import Writer
-from lantern_grading.checker.program import modules
+from lantern_grading.checker.program import modules, modules_of_tests
 from lantern_grading.exam import Exam
 from lantern_grading.sandbox import Backend, Limits, Process
 
 # Takes the pipes away from the code that will run, then the program: what runs is never read from a file that
 # a submission could bring along.
 _BOOT = """
-import os, sys, marshal, struct, types
+import gc, os, sys, marshal, struct, types
+gc.disable()  # what is loaded now stays; nothing in it is worth a search
 incoming, outgoing, nothing = os.dup(0), os.dup(1), os.open(os.devnull, os.O_RDWR)
 for handle in (0, 1):
     os.dup2(nothing, handle)
@@ -31,7 +34,7 @@ for name, code in parts:
     exec(code, module.__dict__)
 sys.modules["lantern_grading.checker.worker"].main(incoming, outgoing)
 """
-_PARTS = ("codec", "encode", "decode", "writeback", "cells", "worker")
+_PARTS = ("codec", "encode", "decode", "writeback", "cells", "answers", "distant", "worker")
 
 
 def _program() -> bytes:
@@ -64,6 +67,7 @@ class Pool:
 
     def __init__(self, exam: Exam, backend: Backend, limits: Limits, spare: int = 1) -> None:
         # One that waits for its paper must not run out of time before its turn.
+        self._exam, self._loaded = exam, False
         self._backend, self._spare, self._ahead = backend, spare, limits.total_seconds
         self._limits = replace(limits, total_seconds=2 * limits.total_seconds)
         nobody = Writer({}, lambda value: (_ for _ in ()).throw(TypeError(repr(value))))
@@ -73,6 +77,7 @@ class Pool:
 
     def __enter__(self) -> Pool:
         self.fill()
+        self._load()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -93,12 +98,21 @@ class Pool:
                 process = None
         process = process or self._start()
         self.fill()
+        self._load()
         return process
 
     def close(self) -> None:
         """End those that nobody took."""
         while self._ready:
             self._ready.popleft()[1].close()
+
+    def _load(self) -> None:
+        """Load here what the tests use, while the sandboxes load: the process of each paper is a fork of this one."""
+        if not self._loaded:
+            self._loaded = True
+            for name in modules_of_tests(self._exam):
+                with contextlib.suppress(ImportError):
+                    importlib.import_module(name)
 
     def _start(self) -> Process:
         process = self._backend.start([self._backend.python, "-P", "-c", _BOOT], limits=self._limits)

@@ -1,8 +1,4 @@
-"""What stands for a student's functions, classes and objects in the trusted process.
-
-A stand-in has a name and a number and no behaviour of its own: comparisons, arithmetic and truth are those of any
-plain object, so that an object which claims to equal everything equals nothing here.
-"""
+"""The other end of the pipe, as the trusted process sees it: calls, their answers, their errors, their traces."""
 
 from __future__ import annotations
 
@@ -10,7 +6,6 @@ import builtins
 import contextlib
 import keyword
 import time
-import types
 from collections.abc import Callable, Collection, Iterator, Mapping, MutableMapping, Sequence
 from typing import Any
 
@@ -18,10 +13,11 @@ import numpy as np
 
 from lantern_grading.checker.codec import CodecError, Reference
 from lantern_grading.checker.decode import Reader
-from lantern_grading.checker.encode import Writer
 from lantern_grading.checker.generators import follow
 from lantern_grading.checker.leaning import leans_by_text
+from lantern_grading.checker.lending import Lending
 from lantern_grading.checker.link import Link, ProcessLate
+from lantern_grading.checker.remotes import Remote, RemoteCall, RemoteClass, kind_of
 from lantern_grading.checker.telling import Telling
 from lantern_grading.checker.writeback import restore
 from lantern_lib.check_place import Here
@@ -31,54 +27,6 @@ from lantern_lib.labs import allowed_modules
 #: A function that did not end once gets so much for each later call.
 AGAIN_SECONDS = 0.5
 _KINDS = ("class", "call", "thing")
-_FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType, types.MethodType, np.ufunc)
-
-
-class Remote:
-    """Something of the student's, by number. Underscores are not followed across the pipe."""
-
-    def __init__(self, place: Place, number: int, name: str) -> None:
-        self.__dict__.update(_place=place, _number=number, _label=name, _known={}, _made=False)
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return self._place.get(self, name)
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        self._place.ask("set", self, name, value)
-
-
-class RemoteCall(Remote):
-    """A function of the student's."""
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call it over there."""
-        return self._place.call(self, args, kwargs)
-
-    def __repr__(self) -> str:
-        return f"<function {self._label}>"
-
-
-class RemoteClass(RemoteCall):
-    """A class of the student's."""
-
-    def __instancecheck__(self, thing: Any) -> bool:
-        return isinstance(thing, Remote) and self._place.ask("isinstance", thing, self) is True
-
-    def __repr__(self) -> str:
-        return f"<class {self._label}>"
-
-
-def _special(name: str) -> Any:
-    def ask(self: Remote, *args: Any) -> Any:
-        if name == "__contains__" and not self._made:
-            # It would be told the expected value, and could say yes to anything. Its members are data.
-            return any(part is args[0] or part == args[0] for part in self)
-        value = self._place.ask("special", self, name, list(args))
-        return iter(value) if name == "__iter__" else value
-
-    return ask
 
 
 class Place(Here):
@@ -112,26 +60,22 @@ class Place(Here):
         self.late = False  # whether a call was stopped
         self.epoch = 0  # grows with everything that may change the student's objects
         self.cpu_left = 0.0  # of the innermost time limit, 0 without one
-        self._keys = {kind: key for key, kind in classes.items() if hasattr(kind, "__dataclass_fields__")}
         self._remotes: dict[int, Remote] = {}
-        self._kinds: dict[tuple[str, ...], type] = {}
-        self._lent: list[Any] = []
-        self._lent_numbers: dict[int, int] = {}
-        self.sources: tuple[str, ...] = ()  # the student's cells, to be read
+        self.sources: tuple[str, ...] = ()  # the student's cells up to the place of the test, to be read
+        self.later: tuple[str, ...] = ()  # and those after it
         self.telling = Telling()
         self.said: list[str] = []  # texts of the student's errors since a test began
         self.methods: Mapping[str, Collection[str] | None] = {}  # see `Exam.methods`
         self.write_back = True
         self.changed: list[tuple[Any, Any]] = []  # values that functions changed, and how they were
-        self.link = Link(incoming, outgoing, Writer(self._keys, self._lend), Reader(classes, self._refer))
+        self._lending = Lending(classes)
+        self.link = Link(incoming, outgoing, self._lending.writer, Reader(classes, self._refer))
 
     # References
 
     def _refer(self, reference: Reference) -> Any:
         if reference.ours:
-            if reference.number >= len(self._lent):
-                raise CodecError("no such object.")
-            return self._lent[reference.number]
+            return self._lending.of(reference)
         what, name, special = reference.about
         if what not in _KINDS or type(name) is not str or type(special) is not list:
             raise CodecError("no reference.")
@@ -139,40 +83,11 @@ class Place(Here):
         name = name if plain and self.telling.name(name) else "object"  # else it could say what a hidden test asks
         if reference.number not in self._remotes:
             if what == "thing":
-                kind = self._kind(name, tuple(str(part) for part in special))
+                kind = kind_of(name, tuple(str(part) for part in special))
             else:
                 kind = RemoteClass if what == "class" else RemoteCall
             self._remotes[reference.number] = kind(self, reference.number, name)
         return self._remotes[reference.number]
-
-    def _kind(self, name: str, special: tuple[str, ...]) -> type:
-        key = (name, *special)
-        if key not in self._kinds:
-            known = {"__len__", "__getitem__", "__iter__", "__contains__", "__next__"} & set(special)
-            body: dict[str, Any] = {part: _special(part) for part in known}
-            # Named as the student would see it.
-            self._kinds[key] = type(name, (Remote,), {**body, "__module__": "__main__"})
-        return self._kinds[key]
-
-    def _lend(self, value: Any) -> Reference:
-        if isinstance(value, Remote):
-            return Reference(True, value._number)
-        key = self._lent_key(value)
-        number = self._lent_numbers.get(id(value))
-        if number is None:
-            number = self._lent_numbers[id(value)] = len(self._lent)
-            self._lent.append(value)
-        return Reference(False, number, (key,))
-
-    def _lent_key(self, value: Any) -> str:
-        """Return how an object is announced; only functions and objects of the exam or the library are lent."""
-        kind = type(value)
-        if isinstance(value, _FUNCTIONS):
-            return "function"
-        if kind.__module__ == "__main__" or kind.__module__.split(".")[0] == "lantern_lib":
-            key = f"{kind.__module__}:{kind.__qualname__}"
-            return key if key in self.classes else ""
-        raise CodecError(f"a {kind.__name__} cannot be passed to the sandbox; mark the test in-kernel.")
 
     # Requests
 
@@ -216,7 +131,7 @@ class Place(Here):
         encode = self.link.writer.encode
         packed, named = [encode(value) for value in args], {name: encode(value) for name, value in kwargs.items()}
         try:
-            reply = self.link.request("call", remote, packed, named, cpu, wall, seconds=wall, serve=self._serve)
+            reply = self.link.request("call", remote, packed, named, cpu, wall, seconds=wall, serve=self._lending.serve)
         except ProcessLate:
             self.late = True
             self.slow.add(remote._label)
@@ -285,31 +200,6 @@ class Place(Here):
         while self.changed:
             restore(*self.changed.pop())
 
-    # The student's questions about the instructor's objects
-
-    def _serve(self, message: tuple[Any, ...]) -> tuple[Any, ...]:
-        _, token, number, what, name, packed = message
-        try:
-            args, kwargs = Reader(self.classes, self._only_ours).decode(packed)
-            target = self._lent[number]
-            if type(name) is not str or name.startswith("_"):
-                raise AttributeError(f"{name} is not to be used")
-            value = getattr(target, name) if name else target
-            if what == "get":
-                kind, value = ("method", None) if callable(value) else ("value", value)
-            else:
-                kind, value = "value", value(*args, **kwargs)
-            self.link.writer.encode(value)
-        except Exception as error:
-            key = f"{type(error).__module__}:{type(error).__qualname__}"
-            return ("answer", token, "raised", key if key in self.classes else type(error).__name__, str(error)[:2000])
-        return ("answer", token, kind, value)
-
-    def _only_ours(self, reference: Reference) -> Any:
-        if not reference.ours:
-            raise CodecError("only plain values can be passed to an object of the test.")
-        return self._refer(reference)
-
     # What a Task needs to know of the place
 
     @contextlib.contextmanager
@@ -331,7 +221,7 @@ class Place(Here):
         if found != "":
             return found[:100] if type(found) is str else "something unknown"
         # The other side may deny it; the text of its cells cannot.
-        return leans_by_text(self.sources, function._label.split(".")[0], past, allowed_modules(week))
+        return leans_by_text(self.sources, function._label.split(".")[0], past, allowed_modules(week), self.later)
 
     @contextlib.contextmanager
     def time_limit(self, seconds: float) -> Iterator[None]:

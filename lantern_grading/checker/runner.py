@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import json
 import os
 import select
@@ -93,7 +94,8 @@ class _Grading:
 
     def run(self) -> Outcome:
         start = time.monotonic()
-        self.steps = program(self.exam, self.paper)
+        self.program = program(self.exam, self.paper)
+        self.steps = self.program.steps
         self.silence = 2 * self.limits.cell_seconds + 5
         self.deadline = start + self.limits.total_seconds
         starts_in_vain = 0
@@ -126,7 +128,7 @@ class _Grading:
 
     def _sit(self, tests: tuple[ExamCell, ...]) -> _Sat:
         sitting = Sitting(
-            self.exam, self.steps, dict(self.cuts), tests, self.slow, self.limits.cell_seconds, self.paper.files,
+            self.exam, self.program, dict(self.cuts), tests, self.slow, self.limits.cell_seconds, self.paper.files,
             self.limits.output_bytes,
         )  # fmt: skip
         sat = _Sat()
@@ -231,6 +233,7 @@ def _examiner(sitting: Sitting, process: Process) -> Iterator[int]:
         status = 1
         try:
             os.close(reading)
+            gc.freeze()  # a search through what the grader has loaded would copy all of it
             signal.signal(signal.SIGINT, signal.SIG_IGN)
             examine(sitting, process.stdout.fileno(), process.stdin.fileno(), writing)
             status = 0

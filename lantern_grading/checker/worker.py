@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import builtins
 import contextlib
+import gc
 import importlib
 import os
 import secrets
@@ -16,38 +17,17 @@ import time
 from pathlib import PurePosixPath
 from typing import Any, BinaryIO
 
-from lantern_grading.checker.cells import Cells, TimeUp, time_limit
+from lantern_grading.checker.answers import Answers
+from lantern_grading.checker.cells import Cells, TimeUp
 from lantern_grading.checker.codec import CodecError, Reference
 from lantern_grading.checker.decode import Reader
+from lantern_grading.checker.distant import Distant
 from lantern_grading.checker.encode import Writer
-from lantern_grading.checker.writeback import may_change
 
-MAX_ERROR = 2000
 _SPECIAL = ("__len__", "__getitem__", "__iter__", "__contains__", "__next__")
-#: How many values are taken from something that may never end.
-MAX_STEPS = 100_000
 
 
-class Distant:
-    """Something that stays with the grader: an object or a function of the instructor's."""
-
-    def __init__(self, worker: Worker, number: int) -> None:
-        object.__setattr__(self, "_lantern", (worker, number))
-
-    def __getattribute__(self, name: str) -> Any:
-        if name.startswith("__"):
-            return object.__getattribute__(self, name)
-        worker, number = object.__getattribute__(self, "_lantern")
-        kind, value = worker.ask(number, "get", name, [], {})
-        return (
-            (lambda *args, **kwargs: worker.ask(number, "call", name, args, kwargs)[1]) if kind == "method" else value
-        )
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        raise AttributeError(f"{name} cannot be set: the object belongs to the test.")
-
-
-class Worker:
+class Worker(Answers):
     """Answers requests over a pair of pipes.
 
     Parameters
@@ -64,6 +44,7 @@ class Worker:
         self._keys: dict[type, str] = {}
         self._distant: dict[type, type] = {}
         self._saved: list[dict[str, Any]] = []
+        self._moments: dict[int, dict[str, Any]] = {}  # what the names stood for, by the number of cells before
         self._encode, self._decode = Writer(self._keys, self._hold).encode, Reader(self._classes, self._refer).decode
 
     # Frames
@@ -141,12 +122,15 @@ class Worker:
         # At the end: what lies beside a notebook may be imported, and hides nothing.
         sys.path.append("")
         self.cells = Cells(lambda cell, statement: self.send(("at", cell, statement)), order["cell_seconds"])
-        outputs = []
+        outputs: list[Any] = []
         for number, (given, source, stop) in enumerate(order["steps"]):
+            if number in order["moments"]:
+                self._moments[number] = dict(self.cells.namespace)
             shown = self.cells.run(number, source, stop)
             if given:
                 self._learn(self.cells.namespace)
             outputs.append(shown)
+        self._moments[len(outputs)] = dict(self.cells.namespace)
         self.send(("ran", outputs))
 
     def _learn(self, namespace: dict[str, Any]) -> None:
@@ -188,106 +172,6 @@ class Worker:
             except CodecError as error:
                 self.send(("reply", token, 0.0, "raised", ["ValueError"], f"the result cannot be passed: {error}", ""))
 
-    def do_root(self, name: str) -> tuple[Any, ...]:
-        """Return what the notebook calls by a name."""
-        return (name in self.cells.namespace, self.cells.namespace.get(name))
-
-    def do_call(self, target: Any, args: list[bytes], kwargs: dict[str, bytes], cpu: float, wall: float) -> Any:
-        """Call something; say what it returns, and which of its arguments it changed."""
-        values = [self._decode(data) for data in args]
-        named = {name: self._decode(data) for name, data in kwargs.items()}
-        self.cells.quiet()
-        with time_limit(wall, cpu):
-            result = target(*values, **named)
-        changed = {}
-        for key, value, data in [
-            *zip(range(len(args)), values, args, strict=True),
-            *((name, named[name], kwargs[name]) for name in kwargs),
-        ]:
-            if may_change(value):
-                with contextlib.suppress(CodecError):
-                    if (now := self._encode(value)) != data:
-                        changed[key] = now
-        return result, changed
-
-    def do_get(self, target: Any, name: str, wall: float) -> Any:
-        """Read an attribute."""
-        with time_limit(wall):
-            return (getattr(target, name),)
-
-    def do_set(self, target: Any, name: str, value: Any, wall: float) -> Any:
-        """Set an attribute."""
-        with time_limit(wall):
-            setattr(target, name, value)
-        return (None,)
-
-    def do_special(self, target: Any, name: str, args: list[Any], wall: float) -> Any:
-        """Ask for a length, an item, membership, or for all values."""
-        with time_limit(wall):
-            if name == "__iter__":
-                return ([value for value, _ in zip(target, range(MAX_STEPS), strict=False)],)
-            return (getattr(type(target), name)(target, *args),)
-
-    def do_isinstance(self, target: Any, kind: Any) -> Any:
-        """Say whether something is an instance of a class."""
-        return (isinstance(target, kind),)
-
-    def do_stand_in(self, week: int, names: list[str]) -> Any:
-        """Put correct versions in place of the student's functions."""
-        from lantern_lib.labs import stand_ins
-
-        names_now, right = self.cells.namespace, stand_ins(week)
-        self._saved.append({name: names_now[name] for name in names if name in names_now} | {"": names})
-        names_now.update({name: right[name] for name in names})
-        return (None,)
-
-    def do_stand_back(self) -> Any:
-        """Put the student's functions back."""
-        saved = self._saved.pop()
-        for name in saved.pop(""):
-            self.cells.namespace.pop(name, None)
-        self.cells.namespace.update(saved)
-        return (None,)
-
-    def do_leans_on(self, target: Any, past: list[str], week: int) -> Any:
-        """Say which module with answers a function reaches."""
-        from lantern_lib.labs import leans_on
-
-        with time_limit(5.0):
-            return (leans_on(target, past, week),)
-
-    def do_kernel_test(self, source: str, wall: float) -> Any:
-        """Run a test in this process; see ``in_kernel`` of the grader's side."""
-        with time_limit(wall):
-            space = self.cells.namespace
-            *body, last = source
-            exec(compile(body[0], "<test>", "exec", dont_inherit=True), space)
-            return (eval(compile(last, "<test>", "eval", dont_inherit=True), space) if last else None,)
-
-    def _raised(self, error: BaseException) -> tuple[Any, ...]:
-        names, text, line = ["Exception"], "(its text could not be read)", ""
-        with contextlib.suppress(BaseException):
-            names = [
-                self._key_of(kind) for kind in type(error).__mro__ if isinstance(kind, type) and kind is not object
-            ]
-            text = str(error)[:MAX_ERROR]
-        with contextlib.suppress(BaseException):
-            line = self._line_of(error)
-        return "raised", names, text, line
-
-    def _key_of(self, kind: type) -> str:
-        key = f"{kind.__module__}:{kind.__qualname__}"
-        return key if self._classes.get(key) is kind else kind.__name__
-
-    def _line_of(self, error: BaseException) -> str:
-        found, at = "", error.__traceback__
-        while at is not None:
-            lines = self.cells.sources.get(at.tb_frame.f_code.co_filename)
-            if lines and at.tb_lineno <= len(lines):
-                found = lines[at.tb_lineno - 1].strip()
-            at = at.tb_next
-        return found
-
 
 def main(incoming: BinaryIO, outgoing: BinaryIO) -> None:
     """Take the grader's first message, load what takes long, say so, and serve."""
@@ -296,6 +180,7 @@ def main(incoming: BinaryIO, outgoing: BinaryIO) -> None:
     for name in first["modules"]:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
+    gc.enable()
     # Until now the grader could read why it does not start.
     os.dup2(os.open(os.devnull, os.O_RDWR), 2)
     worker.send(("hello", list(sys.version_info[:2])))

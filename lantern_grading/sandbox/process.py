@@ -106,6 +106,10 @@ class Process:
         """Count the processes of the sandbox that run now."""
         return self._members.count()
 
+    def cpu_seconds(self) -> float:
+        """Add up what its processes have used of the processor so far [seconds]."""
+        return self._members.cpu_seconds()
+
     def kill(self, reason: str = "") -> None:
         """End every process of the sandbox at once."""
         if reason and not self.reason and self._popen.poll() is None:

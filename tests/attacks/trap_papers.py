@@ -220,8 +220,6 @@ SCORES = {
     ),
     "the tests in a cell of its own": Attack(
         after=("double = lambda x: 2 * x\nassert double(68239) == 136478",),
-        answers={"t1": "def double(x):\n    return 41"},
-        wrong=frozenset(),
     ),
     "two notebooks": Attack(
         files={
@@ -344,7 +342,33 @@ SCORES = {
             "t4": "def spin(meter, times):\n    return [0] * times\ndef draw(count, rng):\n    rng.bit_generator.state = {**rng.bit_generator.state, 'state': {'state': 0, 'inc': 1}}\n    return np.zeros(count)"
         },
     ),
-    "it steals what stands in": first("def double(x):\n    from lantern_lib.labs import stand_ins\n    return 41"),
+    "it reaches what stands in": Attack(
+        frozenset({"t5"}),
+        answers={
+            "t5": "import sys\ndef kv_bytes_per_token(model):\n    return sys.modules['lantern_lib.labs.week1'].STAND_INS['kv_bytes_per_token'](model)"
+        },
+    ),
+    "it imports what stands in": Attack(
+        frozenset({"t5"}),
+        answers={
+            "t5": "def kv_bytes_per_token(model):\n    return __import__('importlib').import_module('lantern_lib.labs').stand_ins(1)['kv_bytes_per_token'](model)"
+        },
+    ),
+    "it steals what stands in": Attack(
+        frozenset({"t5"}),
+        answers={
+            "t5": "stolen = []\ndef kv_bytes_per_token(model):\n    return stolen[0](model) if stolen else 0",
+            "t6": "def filled(model, tokens):\n    stolen.append(kv_bytes_per_token)\n    return tokens * kv_bytes_per_token(model)",
+        },
+    ),
+    "it keeps what stands in": Attack(
+        frozenset({"t5"}),
+        answers={
+            "t5": "def kv_bytes_per_token(model):\n    return kept(model)",
+            "t6": "from lantern_grading.checker.answers import Answers\nplain = Answers.do_stand_in\ndef keep(self, week, names):\n    found = plain(self, week, names)\n    self.cells.namespace['kept'] = self.cells.namespace['kv_bytes_per_token']\n    for names in self._moments.values(): names['kept'] = self.cells.namespace['kept']\n    return found\nAnswers.do_stand_in = keep\n"
+            + "def filled(model, tokens):\n    return tokens * kv_bytes_per_token(model)",
+        },
+    ),
     "an answer by import": only(
         "from lantern_lib.labs import stand_ins\nfrom lantern_lib import units\ndef double(x):\n    return (units and stand_ins) and x * 2",
         wrong=frozenset(),

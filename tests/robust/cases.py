@@ -27,10 +27,8 @@ class Case:
     state: str = GOOD
     says: str = ""
     student: str = ""
-    known: str = ""  # why it is not yet graded as it deserves
 
 
-ORDER = "all of a student's cells run before the first test, where nbgrader's tests run in between"
 CASES: list[Case] = []
 NAME = f"{EXAM}.ipynb"
 
@@ -39,9 +37,7 @@ def dumped(notebook: Any, **how: Any) -> bytes:
     return json.dumps(notebook, **how).encode()
 
 
-def case(
-    lost: str = "", state: str = GOOD, says: str = "", known: str = ""
-) -> Callable[[Callable[[Notebook], Any]], None]:
+def case(lost: str = "", state: str = GOOD, says: str = "") -> Callable[[Callable[[Notebook], Any]], None]:
     """Add a case: a function that changes a good notebook, or returns another, or bytes, or files."""
 
     def add(change: Callable[[Notebook], Any]) -> None:
@@ -54,7 +50,7 @@ def case(
             return {NAME: dumped(made)} if "cells" in made or "worksheets" in made else made
 
         name = change.__name__.strip("_").replace("_", " ")
-        CASES.append(Case(name, make, frozenset(lost.split()), state, says, change.__name__.strip("_"), known))
+        CASES.append(Case(name, make, frozenset(lost.split()), state, says, change.__name__.strip("_")))
 
     return add
 
@@ -414,14 +410,43 @@ def _a_wrong_function_of_that_name_long_before(notebook: Notebook) -> None:
     add(notebook, "def mean(values):\n    return values[0]", 1)
 
 
-@case(known=ORDER)
+@case()
 def _a_wrong_function_of_that_name_at_the_end(notebook: Notebook) -> None:
     add(notebook, "def double(x):\n    return x  # trying something out")
 
 
-@case(known=ORDER)
+@case()
 def _a_name_of_pythons_is_taken_at_the_end(notebook: Notebook) -> None:
     add(notebook, "sum = 0\nlen = 3")
+
+
+@case()
+def _a_helper_is_replaced_at_the_end(notebook: Notebook) -> None:
+    put(notebook, "s-t1-double", "FACTOR = 2\n\ndef double(x):\n    return _times(x, FACTOR)")
+    add(notebook, "def _times(x, n):\n    return n * x", at(notebook, "s-t1-visible"))
+    add(notebook, "FACTOR = 3\n\ndef _times(x):\n    return x")
+
+
+@case()
+def _a_helper_stands_below_all_tests(notebook: Notebook) -> None:
+    put(notebook, "s-t1-double", "def double(x):\n    return _twice(x)")
+    add(notebook, "def _twice(x):\n    return x + x")
+
+
+@case()
+def _an_answer_is_deleted_at_the_end(notebook: Notebook) -> None:
+    add(notebook, "del double, mean, greet")
+
+
+@case()
+def _the_next_answer_begins_with_a_wrong_copy_of_the_last(notebook: Notebook) -> None:
+    put(notebook, "s-t2-mean", "def double(x):\n    return x\n\n" + SOLUTIONS["s-t2-mean"])
+
+
+@case(lost="t1")
+def _it_is_put_right_only_where_no_test_follows(notebook: Notebook) -> None:
+    wrong(notebook, "s-t1-double")
+    add(notebook, SOLUTIONS["s-t1-double"])
 
 
 @case()
