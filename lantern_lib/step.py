@@ -1,6 +1,8 @@
 """The time of one engine step: arithmetic, memory, communication, and which of them binds.
 
-Times are floors: arithmetic and memory overlap perfectly, communication overlaps with nothing.
+Times are floors: arithmetic and memory overlap perfectly, communication overlaps with nothing. A replica reads each
+key-value head once: with more GPUs than heads each GPU reads a copy of its own, which is more than is counted here.
+``kv_cache.bytes_per_sequence_per_gpu`` and ``parallelism.conversations_that_fit`` count the copies.
 """
 
 from __future__ import annotations

@@ -47,6 +47,54 @@ def number(element: ElementTree.Element, attribute: str) -> float:
     return float(element.get(attribute, "0"))
 
 
+def drawings(diagram: Diagram) -> list[ElementTree.Element]:
+    """Return the wide and the narrow drawing."""
+    return list(ElementTree.fromstring(diagram._repr_html_()))
+
+
+def words(svg: ElementTree.Element) -> str:
+    """Return all that is written in a drawing."""
+    return " ".join(text.text or "" for text in svg.iter("text"))
+
+
+def tables_in(spec: dict[str, Any]) -> list[list[dict[str, Any]]]:
+    """Return every distinct table of rows in a plot's specification, in the order in which they stand there."""
+    found: list[list[dict[str, Any]]] = []
+
+    def look(part: Any) -> None:
+        values = part.get("values") if isinstance(part, dict) else None
+        if isinstance(values, list) and values and isinstance(values[0], dict):
+            found.extend([values] if values not in found else [])
+        elif isinstance(part, (dict, list)):
+            for each in part.values() if isinstance(part, dict) else part:
+                look(each)
+
+    look(spec)
+    return found
+
+
+def tables_of(chart: Any) -> list[list[dict[str, Any]]]:
+    """Return every distinct table of rows in a chart."""
+    return tables_in(chart.to_dict())
+
+
+def rows_of(chart: Any) -> list[dict[str, Any]]:
+    """Return the longest table of a chart: a row for each setting and each stop of its slider."""
+    return max(tables_of(chart), key=len)
+
+
+def rows_with(chart: Any, *fields: str) -> list[dict[str, Any]]:
+    """Return the first table of a chart whose rows have some fields."""
+    return next(rows for rows in tables_of(chart) if set(fields) <= set(rows[0]))
+
+
+def reading(chart: Any, **where: Any) -> dict[str, Any]:
+    """Return the only stop of a chart's slider with some values: what the readouts say there."""
+    rows = (row for table in tables_of(chart) for row in table if "stop" in row)
+    (row,) = [row for row in rows if all(row.get(key) == value for key, value in where.items())]
+    return row
+
+
 def diagram_is_sound(diagram: Diagram) -> None:
     """Assert what holds for every diagram, in both of its layouts."""
     assert len(diagram.description) > 80
@@ -83,8 +131,7 @@ def _stays_inside(svg: ElementTree.Element) -> None:
 def plot_is_sound(spec: dict[str, Any]) -> None:
     """Assert what holds for the specification of every plot."""
     assert len(spec["description"]) > 150
-    tables = [json.loads(text) for text in re.findall(r'"values": (\[\{.*?\}\])', json.dumps(spec))]
-    stops = {row["stop"] for table in tables for row in table if "stop" in row}
+    stops = {row["stop"] for table in tables_in(spec) for row in table if "stop" in row}
     if stops:
         assert len(spec["usermeta"]["lantern"]["stops"]["ring"]) == len(stops)
     # JupyterLab draws on a canvas, where a CSS variable is no colour.

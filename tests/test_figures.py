@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
 import pytest
 
@@ -17,7 +16,7 @@ from lantern_lib import H100, LANTERN_70B, Replica
 from lantern_lib.figures import part_a, part_a_plots
 from lantern_lib.figures.diagram import Canvas, Diagram, wide_and_narrow
 from lantern_lib.figures.roles import NEUTRALS, ROLES
-from tests.figure_rules import diagram_is_sound, once, plot_is_sound
+from tests.figure_rules import diagram_is_sound, drawings, once, plot_is_sound, reading, rows_of
 
 FOUR = Replica(H100, tp_size=4)
 DIAGRAMS: dict[str, Callable[[], Diagram]] = {
@@ -36,10 +35,6 @@ PLOTS = once(
 )
 
 
-def drawings(diagram: Diagram) -> list[ElementTree.Element]:
-    return list(ElementTree.fromstring(diagram._repr_html_()))
-
-
 @pytest.mark.parametrize(
     ("name", "texts"),
     [
@@ -55,19 +50,6 @@ def test_a_diagram_shows_the_published_numbers(name: str, texts: list[str]) -> N
         shown = " ".join(text.text or "" for text in svg.iter("text"))
         for expected in texts:
             assert expected in shown
-
-
-def rows_of(chart: Any) -> list[dict[str, Any]]:
-    spec = chart.to_dict()
-    found: list[dict[str, Any]] = max(
-        (json.loads(text) for text in set(re.findall(r'"values": (\[\{.*?\}\])', json.dumps(spec)))), key=len
-    )
-    return found
-
-
-def reading(chart: Any, **where: Any) -> dict[str, Any]:
-    (row,) = [row for row in rows_of(chart) if all(row[key] == value for key, value in where.items())]
-    return row
 
 
 def test_the_roofline_ring_reads_the_published_numbers() -> None:

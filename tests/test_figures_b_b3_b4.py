@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import math
-import re
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
-from xml.etree import ElementTree
 
 import pytest
 
@@ -18,7 +15,7 @@ from lantern_lib import H100, LANTERN_70B, Replica
 from lantern_lib.figures import part_b_b3_b4 as diagrams
 from lantern_lib.figures import part_b_b3_b4_plots as plots
 from lantern_lib.figures.diagram import Diagram
-from tests.figure_rules import once
+from tests.figure_rules import drawings, once, reading, rows_of
 
 FOUR = Replica(H100, tp_size=4)
 DIAGRAMS: dict[str, Callable[[], Diagram]] = {
@@ -35,10 +32,6 @@ PLOTS = once(
         "goodput": lambda: plots.goodput(percent_busy=80),
     }
 )
-
-
-def drawings(diagram: Diagram) -> list[ElementTree.Element]:
-    return list(ElementTree.fromstring(diagram._repr_html_()))
 
 
 @pytest.mark.parametrize(
@@ -73,23 +66,12 @@ def test_the_open_test_counts_what_arrives_in_the_stall() -> None:
     assert [answered for _, answered in opened] == [1, 2.25, 3.5, 10, 11, 12, 13, 14, 15, 16, 17, 18]
 
 
-def rows_of(chart: Any) -> list[dict[str, Any]]:
-    found = re.findall(r'"values": (\[\{.*?\}\])', json.dumps(chart.to_dict()))
-    rows: list[dict[str, Any]] = max((json.loads(text) for text in set(found)), key=len)
-    return rows
-
-
-def reading(name: str, **where: Any) -> dict[str, Any]:
-    (row,) = [row for row in rows_of(PLOTS[name]()) if all(row[key] == value for key, value in where.items())]
-    return row
-
-
 @pytest.mark.parametrize(
     ("chunk", "pause", "ttft"),
     [(128, "19.6", "1,232"), (256, "26", "818"), (512, "47", "754"), (2048, "177", "707"), (8000, "678", "678")],
 )
 def test_the_chunk_ring_reads_the_published_table(chunk: int, pause: str, ttft: str) -> None:
-    row = reading("chunk", decoders="32", chunk=chunk)
+    row = reading(PLOTS["chunk"](), decoders="32", chunk=chunk)
     assert f"every {pause} ms" in row["pause_text"]
     assert f"after {ttft} ms" in row["ttft_text"]
     assert "18.4 ms" in row["normal_text"]
@@ -98,7 +80,7 @@ def test_the_chunk_ring_reads_the_published_table(chunk: int, pause: str, ttft: 
 
 @pytest.mark.parametrize(("busy", "mean", "high"), [(50, 2.0, 6), (80, 5.0, 15), (90, 10.0, 30), (95, 20.0, 60)])
 def test_the_goodput_ring_reads_the_published_multiples(busy: int, mean: float, high: int) -> None:
-    row = reading("goodput", promise="5", busy=busy)
+    row = reading(PLOTS["goodput"](), promise="5", busy=busy)
     assert row["time_text"] == f"mean {mean}, 95th percentile {high}"
     # Chance of one exponential stage more in each state: the sum over the states an arrival can find.
     late = sum(
@@ -116,8 +98,8 @@ def test_a_looser_promise_allows_a_larger_chunk_and_a_shorter_wait() -> None:
     # A last chunk of a few tokens costs a whole step, so the wait may rise by as much and no more.
     assert all(later < earlier + 18.5 for earlier, later in pairwise(waits))
     assert waits[0] > 2 * waits[-1]
-    assert reading("best_chunk", decoders="32", tp="4", target=50)["chunk"] == 545
-    assert "not even" in reading("best_chunk", decoders="100", tp="4", target=20)["chunk_text"]
+    assert reading(PLOTS["best_chunk"](), decoders="32", tp="4", target=50)["chunk"] == 545
+    assert "not even" in reading(PLOTS["best_chunk"](), decoders="100", tp="4", target=20)["chunk_text"]
 
 
 def test_a_ring_starts_only_on_a_stop() -> None:

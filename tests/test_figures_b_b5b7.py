@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Callable
 from typing import Any
-from xml.etree import ElementTree
 
 import pytest
 
@@ -15,7 +12,7 @@ pytest.importorskip("altair", reason="figures need the labs extra")
 from lantern_lib import H100, LANTERN_70B, Replica
 from lantern_lib.figures import part_b_b5b7, part_b_b5b7_plots
 from lantern_lib.figures.diagram import Diagram
-from tests.figure_rules import once
+from tests.figure_rules import drawings, once, tables_in
 
 FOUR = Replica(H100, tp_size=4)
 DIAGRAMS: dict[str, Callable[[], Diagram]] = {
@@ -35,7 +32,7 @@ SHOWN = {
 
 @pytest.mark.parametrize("name", DIAGRAMS)
 def test_a_diagram_shows_its_numbers(name: str) -> None:
-    for svg in ElementTree.fromstring(DIAGRAMS[name]()._repr_html_()):
+    for svg in drawings(DIAGRAMS[name]()):
         shown = " ".join(text.text or "" for text in svg.iter("text"))
         assert [expected for expected in SHOWN[name] if expected not in shown] == []
 
@@ -48,8 +45,7 @@ def plot() -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def rows(plot: dict[str, Any]) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads(re.findall(r'"values": (\[\{.*?\}\])', json.dumps(plot))[0])
-    return found
+    return tables_in(plot)[0]
 
 
 def test_the_ring_reads_the_published_gain(rows: list[dict[str, Any]]) -> None:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
-from xml.etree import ElementTree
 
 import pytest
 
@@ -17,7 +14,7 @@ from lantern_lib.figures import part_b_batching as diagrams
 from lantern_lib.figures import part_b_batching_plots as plots
 from lantern_lib.figures.diagram import Diagram
 from lantern_lib.workload import output_lengths_512
-from tests.figure_rules import once
+from tests.figure_rules import drawings, once, rows_with
 
 LENGTHS = output_lengths_512()
 DIAGRAMS: dict[str, Callable[[], Diagram]] = {
@@ -33,13 +30,9 @@ PLOTS = once(
 )
 
 
-def drawings(name: str) -> list[ElementTree.Element]:
-    return list(ElementTree.fromstring(DIAGRAMS[name]()._repr_html_()))
-
-
 def test_the_blocks_drawn_are_those_of_two_requests_that_share_a_beginning() -> None:
     """78 and 49 tokens in blocks of 16 are 5 and 4 blocks, of which 32 common tokens fill 2: 7 in all."""
-    for svg in drawings("paging"):
+    for svg in drawings(DIAGRAMS["paging"]()):
         shown = [text.text or "" for text in svg.iter("text")]
         assert "Blocks of 16: 7 of 16 in use" in shown
         assert shown.count("A B") == 2
@@ -47,18 +40,9 @@ def test_the_blocks_drawn_are_those_of_two_requests_that_share_a_beginning() -> 
         assert shown.count("B") == 2
 
 
-def tables(name: str) -> list[list[dict[str, Any]]]:
-    text = json.dumps(PLOTS[name]().to_dict())
-    return [json.loads(found) for found in dict.fromkeys(re.findall(r'"values": (\[\{.*?\}\])', text))]
-
-
-def rows_of(name: str, field: str) -> list[dict[str, Any]]:
-    return next(rows for rows in tables(name) if field in rows[0])
-
-
 @pytest.mark.parametrize("stop", range(len(plots.SLOTS)))
 def test_drawn_schedules_do_not_overlap_within_a_slot(stop: int) -> None:
-    bars = [bar for bar in rows_of("batching", "policy") if bar["stop"] == stop]
+    bars = [bar for bar in rows_with(PLOTS["batching"](), "policy") if bar["stop"] == stop]
     for policy in ("static", "continuous"):
         drawn = [bar for bar in bars if bar["policy"] == policy]
         heights = sorted({(bar["low"], bar["high"]) for bar in drawn})
@@ -81,7 +65,7 @@ def test_drawn_schedules_do_not_overlap_within_a_slot(stop: int) -> None:
     ],
 )
 def test_the_slots_ring_reads_the_published_numbers(slots: int, static: str, continuous: str, ratio: str) -> None:
-    (row,) = [row for row in rows_of("batching", "slots") if row["slots"] == slots]
+    (row,) = [row for row in rows_with(PLOTS["batching"](), "slots") if row["slots"] == slots]
     assert static in row["static_text"]
     assert continuous in row["continuous_text"]
     assert ratio in row["ratio_text"]
@@ -92,7 +76,7 @@ def test_the_slots_ring_reads_the_published_numbers(slots: int, static: str, con
     [(1, "93,526", "0.0"), (16, "97,392", "4.0"), (64, "111,168", "15.9"), (256, "173,568", "46.1")],
 )  # fmt: skip
 def test_the_block_ring_reads_the_published_numbers(size: int, slots: str, empty: str) -> None:
-    (row,) = [row for row in rows_of("paged", "block") if row["block"] == size]
+    (row,) = [row for row in rows_with(PLOTS["paged"](), "block") if row["block"] == size]
     assert row["text"] == f"blocks of {size}: {empty} percent empty"
     assert row["slots_text"].startswith(f"{slots} token-slots")
 

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Callable
 from typing import Any
-from xml.etree import ElementTree
 
 import pytest
 
@@ -17,7 +14,7 @@ from lantern_lib.figures import part_b_parallelism as diagrams
 from lantern_lib.figures import part_b_parallelism_plots as plots
 from lantern_lib.figures.diagram import Diagram
 from lantern_lib.mixture_of_experts import DEEPSEEK_V3
-from tests.figure_rules import once
+from tests.figure_rules import drawings, once, rows_of
 
 DIAGRAMS: dict[str, Callable[[], Diagram]] = {
     "layouts": lambda: diagrams.layouts(LANTERN_70B),
@@ -39,17 +36,10 @@ PLOTS = once(
 
 @pytest.mark.parametrize("name", DIAGRAMS)
 def test_a_diagram_shows_its_numbers(name: str) -> None:
-    for svg in ElementTree.fromstring(DIAGRAMS[name]()._repr_html_()):
+    for svg in drawings(DIAGRAMS[name]()):
         shown = [text.text or "" for text in svg.iter("text")]
         for words in SHOWN[name]:
             assert any(words in line for line in shown), words
-
-
-def rows_of(name: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = max(
-        (json.loads(t) for t in re.findall(r'"values": (\[\{.*?\}\])', json.dumps(PLOTS[name]().to_dict()))), key=len
-    )
-    return found
 
 
 @pytest.mark.parametrize(
@@ -57,7 +47,7 @@ def rows_of(name: str) -> list[dict[str, Any]]:
 )
 def test_the_ring_reads_the_published_table(gpus: int, step: str, rate: str, fits: int) -> None:
     where = {"accelerator": "H100", "context": "2,000", "gpus": gpus}
-    (row,) = [r for r in rows_of("tensor_degree") if all(r[k] == v for k, v in where.items())]
+    (row,) = [r for r in rows_of(PLOTS["tensor_degree"]()) if all(r[k] == v for k, v in where.items())]
     assert f"{gpus} GPUs: {step}" in row["step_text"]
     assert "1.3 of it sums" in row["step_text"]
     assert row["rate_text"].startswith(f"{rate} tokens/s")
@@ -65,7 +55,7 @@ def test_the_ring_reads_the_published_table(gpus: int, step: str, rate: str, fit
 
 
 def test_the_expert_ring_begins_with_the_active_weights() -> None:
-    first, *_, last = rows_of("experts_touched")
+    first, *_, last = rows_of(PLOTS["experts_touched"]())
     assert (first["touched"], first["read"]) == (8, 37)
     assert last["touched"] > 255
 

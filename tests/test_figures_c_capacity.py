@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
-from xml.etree import ElementTree
 
 import pytest
 
@@ -19,7 +16,7 @@ from lantern_lib.figures import part_c_capacity as diagrams
 from lantern_lib.figures import part_c_capacity_plots as plots
 from lantern_lib.figures.diagram import Diagram
 from lantern_lib.figures.roles import ARITHMETIC, MEMORY
-from tests.figure_rules import once
+from tests.figure_rules import drawings, once, rows_with
 
 FOUR = Replica(H100, tp_size=4)
 CHAT = capacity.Traffic(20, 2000, 400)
@@ -35,10 +32,6 @@ DIAGRAMS: dict[str, Callable[[], Diagram]] = {
 }
 
 
-def drawings(name: str) -> list[ElementTree.Element]:
-    return list(ElementTree.fromstring(DIAGRAMS[name]()._repr_html_()))
-
-
 @pytest.mark.parametrize(
     "expected",
     [
@@ -48,7 +41,7 @@ def drawings(name: str) -> list[ElementTree.Element]:
     ],
 )
 def test_the_sizing_shows_the_published_plans(expected: tuple[str, ...]) -> None:
-    for svg in drawings("sizing"):
+    for svg in drawings(DIAGRAMS["sizing"]()):
         shown = " ".join(text.text or "" for text in svg.iter("text"))
         for words in expected:
             assert words in shown
@@ -57,7 +50,7 @@ def test_the_sizing_shows_the_published_plans(expected: tuple[str, ...]) -> None
 
 def test_the_work_in_the_sizing_is_to_scale() -> None:
     """Decode 1.27 in every row; prefill 3.24, 3.24 and 0.84; seven frames fill the width."""
-    for svg in drawings("sizing"):
+    for svg in drawings(DIAGRAMS["sizing"]()):
         unit = (float(svg.get("width", "0")) - 8) / 7
         bars = [(r.get("fill"), float(r.get("width", "0")) / unit) for r in svg.iter("rect")]
         answers = [amount for fill, amount in bars if fill == MEMORY.colour]
@@ -83,21 +76,16 @@ PLOTS = once(
 )
 
 
-def rows_with(field: str) -> list[dict[str, Any]]:
-    found = re.findall(r'"values": (\[\{.*?\}\])', json.dumps(PLOTS["capacity_sweep"].to_dict()))
-    return next(rows for rows in (json.loads(text) for text in found) if field in rows[0])
-
-
 @pytest.mark.parametrize(("rate", "replicas"), [(1, 1), (2, 1), (5, 1), (10, 2), (20, 4), (50, 9), (100, 17)])
 def test_the_ring_reads_the_published_replicas(rate: int, replicas: int) -> None:
-    (row,) = [r for r in rows_with("stop") if r["rate"] == rate and r["bits"] == "16 bits"]
+    (row,) = [r for r in rows_with(PLOTS["capacity_sweep"], "stop") if r["rate"] == rate and r["bits"] == "16 bits"]
     assert row["cached"] == 4 * replicas
     assert row["cached_cost"] == pytest.approx(12e6 * replicas / (3600 * rate * 400), abs=1e-3)
     assert f"{4 * replicas} GPUs" in row["cached_text"]
 
 
 def test_the_ring_reads_both_storages_at_twenty() -> None:
-    rows = {r["bits"]: r for r in rows_with("stop") if r["rate"] == 20}
+    rows = {r["bits"]: r for r in rows_with(PLOTS["capacity_sweep"], "stop") if r["rate"] == 20}
     assert [rows["16 bits"][key] // 4 for key in ("raw", "room", "cached")] == [5, 7, 4]
     assert [rows["8 bits"][key] // 4 for key in ("raw", "room", "cached")] == [4, 7, 3]
     assert rows["16 bits"]["raw_text"] == "raw: 20 GPUs, $2.08, 65 ms"
@@ -105,14 +93,14 @@ def test_the_ring_reads_both_storages_at_twenty() -> None:
 
 def test_the_curves_go_through_every_stop() -> None:
     """The corners are computed apart from the readings; between two of them the fleet stays the same."""
-    corners = rows_with("order")
+    corners = rows_with(PLOTS["capacity_sweep"], "order")
     for bits in plots.STORAGE:
         for key, _, _ in plots.PLANS:
             curve = [c for c in corners if c["bits"] == bits and c["plan"] == key]
             assert curve[0]["rate"] == 1
             assert curve[-1]["rate"] == 100
             assert [c["order"] for c in curve] == list(range(len(curve)))
-            for row in (r for r in rows_with("stop") if r["bits"] == bits):
+            for row in (r for r in rows_with(PLOTS["capacity_sweep"], "stop") if r["bits"] == bits):
                 held = [
                     a["gpus"]
                     for a, b in pairwise(curve)
@@ -122,7 +110,7 @@ def test_the_curves_go_through_every_stop() -> None:
 
 
 def test_a_step_up_costs_as_much_as_the_extra_replica() -> None:
-    for before, after in pairwise(rows_with("order")):
+    for before, after in pairwise(rows_with(PLOTS["capacity_sweep"], "order")):
         if before["plan"] == after["plan"] and before["rate"] == after["rate"] and after["order"]:
             assert after["gpus"] == before["gpus"] + 4
             assert after["cost"] / before["cost"] == pytest.approx(after["gpus"] / before["gpus"], abs=2e-3)

@@ -8,13 +8,13 @@ from collections.abc import Callable
 from datetime import date
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
 import pytest
 
 from lantern_lib.figures import part_c_landscape as diagrams
 from lantern_lib.figures.diagram import Diagram
 from lantern_lib.figures.roles import CONTROL
+from tests.figure_rules import drawings, words
 
 FACTS = tomllib.loads((Path(__file__).parents[1] / "book" / "facts.toml").read_text("utf8"))
 DIAGRAMS: dict[str, Callable[[], Diagram]] = {
@@ -25,29 +25,21 @@ DIAGRAMS: dict[str, Callable[[], Diagram]] = {
 }
 
 
-def drawings(name: str) -> list[ElementTree.Element]:
-    return list(ElementTree.fromstring(DIAGRAMS[name]()._repr_html_()))
-
-
-def words(svg: ElementTree.Element) -> str:
-    return " ".join(text.text or "" for text in svg.iter("text"))
-
-
 @pytest.mark.parametrize("name", DIAGRAMS)
 def test_the_narrow_drawing_says_what_the_wide_one_says(name: str) -> None:
-    wide, narrow = drawings(name)
+    wide, narrow = drawings(DIAGRAMS[name]())
     assert sorted(words(wide).split()) == sorted(words(narrow).split())
 
 
 def test_only_what_is_inferred_is_dashed() -> None:
-    for svg in drawings("evidence"):
+    for svg in drawings(DIAGRAMS["evidence"]()):
         dashes = [(rect.get("stroke-dasharray"), rect.get("stroke")) for rect in svg.iter("rect")]
         assert [bool(dash) for dash, _ in dashes] == [False, False, False, True]
         assert dashes[-1][1] == CONTROL.colour
 
 
 def test_one_layer_spans_three_replicas_of_two() -> None:
-    for svg in drawings("layers"):
+    for svg in drawings(DIAGRAMS["layers"]()):
         boxes = [(float(r.get("x", "0")), float(r.get("y", "0")), float(r.get("width", "0"))) for r in svg.iter("rect")]
         top, replicas = boxes[0], boxes[1:]
         assert len(replicas) == 6
@@ -60,7 +52,7 @@ def test_the_bars_of_the_postmortem_lie_on_the_dates_of_the_post() -> None:
     # Routing 5 August to 4 September, on the last platform 18 September; misconfiguration 25 August to
     # 2 September; compiler 25 August to 4 September, on the last model 12 September.
     expected = [(5, 35), (35, 49), (25, 33), (25, 35), (35, 43)]
-    for svg in drawings("postmortem"):
+    for svg in drawings(DIAGRAMS["postmortem"]()):
         bars = [(float(r.get("x", "0")), float(r.get("width", "0"))) for r in svg.iter("rect")]
         day = (bars[2][0] - bars[0][0]) / 20
         found = [(5 + (x - bars[0][0]) / day, 5 + (x + w - bars[0][0]) / day) for x, w in bars]
@@ -70,7 +62,7 @@ def test_the_bars_of_the_postmortem_lie_on_the_dates_of_the_post() -> None:
 
 
 def test_the_postmortem_prints_the_facts_of_the_page() -> None:
-    for svg in drawings("postmortem"):
+    for svg in drawings(DIAGRAMS["postmortem"]()):
         for fact in ("c2-pm-first", "c2-pm-worst"):
             assert FACTS[fact]["text"] in words(svg)
     assert date(2025, 8, 29) == diagrams.BALANCING

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
 from typing import Any
@@ -16,7 +15,7 @@ from lantern_lib.figures import part_c_pricing_plots as plots
 from lantern_lib.figures.diagram import Diagram
 from lantern_lib.figures.roles import PAGE_COLOURS, ROLES
 from lantern_lib.pricing import Fleet, Option, Requirements, TokenPrices
-from tests.figure_rules import once
+from tests.figure_rules import once, reading, rows_of, tables_of
 
 PRICES = TokenPrices(3e-6, 12e-6)
 EU = frozenset({"eu"})
@@ -52,35 +51,23 @@ def test_a_diagram_without_anything_left_says_so() -> None:
     assert "Left over and chosen: nothing." in diagrams.gates(OFFERS, nowhere, "a bank").description
 
 
-def tables_of(chart: Any) -> list[list[dict[str, Any]]]:
-    """Every distinct table of rows in a chart, the longest first."""
-    found = set(re.findall(r'"values": (\[\{.*?\}\])', json.dumps(chart.to_dict())))
-    return sorted((json.loads(text) for text in found), key=len, reverse=True)
-
-
-def reading(name: str, **where: Any) -> dict[str, Any]:
-    rows = [row for table in tables_of(PLOTS[name]()) for row in table]
-    (row,) = [row for row in rows if all(row.get(key) == value for key, value in where.items())]
-    return row
-
-
 @pytest.mark.parametrize(("percent", "use"), [(10, 76.9), (20, 62.5), (30, 52.6), (50, 40.0)])
 def test_the_break_even_ring_reads_the_table_at_weight_one(percent: int, use: float) -> None:
-    row = reading("break_even", weight="1", percent=percent)
+    row = reading(PLOTS["break_even"](), weight="1", percent=percent)
     assert row["pays"] == pytest.approx(use, abs=0.05)
     assert f"{percent}% output: pays above {use:.1f}% use" == row["pays_text"]
 
 
 def test_the_mix_drops_out_at_the_weight_of_the_prices() -> None:
-    rows = tables_of(PLOTS["break_even"]())[0]
+    rows = rows_of(PLOTS["break_even"]())
     level = {row["pays"] for row in rows if row["weight"] == "4"}
     assert level == {76.92}
-    assert "never" in reading("break_even", weight="8", percent=50)["pays_text"]
+    assert "never" in reading(PLOTS["break_even"](), weight="8", percent=50)["pays_text"]
 
 
 @pytest.mark.parametrize(("percentile", "dollars"), [(10, 16_800), (50, 16_650), (100, 24_000)])
 def test_the_spillover_ring_reads_sums_by_hand(percentile: int, dollars: int) -> None:
-    row = reading("spillover", pays="67", p=percentile)
+    row = reading(PLOTS["spillover"](), pays="67", p=percentile)
     assert row["cost"] == pytest.approx(dollars / 1e3)
     assert row["cost_text"] == f"p{percentile}: {dollars:,} dollars a month"
 
@@ -97,15 +84,15 @@ def test_the_bars_of_the_day_add_up_to_the_month() -> None:
     ("billions", "full", "bare"), [(1, 42.52, 17.52), (5, 8.50, 3.50), (10, 4.25, 1.75), (20, 2.13, 0.88)]
 )
 def test_the_owning_ring_reads_the_corrected_table(billions: float, full: float, bare: float) -> None:
-    row = reading("owning", mix="10", b=billions)
+    row = reading(PLOTS["owning"](), mix="10", b=billions)
     assert row["full"] == pytest.approx(full, abs=0.005)
     assert row["bare"] == pytest.approx(bare, abs=0.005)
     assert row["price"] == 3.9
 
 
 def test_the_next_eight_gpus_come_when_eight_are_full() -> None:
-    assert [reading("owning", mix="10", b=b)["gpus"] for b in (38, 39, 75, 80)] == [8, 16, 16, 24]
-    assert [reading("owning", mix="50", b=b)["gpus"] for b in (28, 29)] == [8, 16]
+    assert [reading(PLOTS["owning"](), mix="10", b=b)["gpus"] for b in (38, 39, 75, 80)] == [8, 16, 16, 24]
+    assert [reading(PLOTS["owning"](), mix="50", b=b)["gpus"] for b in (28, 29)] == [8, 16]
 
 
 def test_a_ring_starts_only_on_a_stop() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from lantern_lib.figures import part_calculator_plots as plots
 from lantern_lib.memory_report import read_pools
 from lantern_lib.models import public_models
 from lantern_lib.usual_formulas import LOG_MISTAKES, MISTAKES, wrong_formulas, wrong_on_log
-from tests.figure_rules import once
+from tests.figure_rules import once, rows_with
 
 POOLS = Path(__file__).resolve().parent.parent / "book" / "data" / "kv_pools.csv"
 TABLES = {
@@ -33,13 +32,8 @@ PLOTS = once(
 )
 
 
-def rows_with(name: str, field: str) -> list[dict[str, Any]]:
-    found = re.findall(r'"values": (\[\{.*?\}\])', json.dumps(PLOTS[name].to_dict()))
-    return next(rows for rows in (json.loads(text) for text in found) if field in rows[0])
-
-
 def test_every_factor_of_every_model_is_a_mark() -> None:
-    rows = rows_with("models", "shown")
+    rows = rows_with(PLOTS["models"], "shown")
     assert len(rows) == sum(len(found) for table in TABLES.values() for found in table.values())
     assert {row["choice"] for row in rows} == set(TABLES)
     assert {row["kind"] for row in rows} == set(plots.KINDS)
@@ -49,7 +43,7 @@ def test_every_factor_of_every_model_is_a_mark() -> None:
 def test_every_factor_of_a_log_is_a_mark_but_those_of_nothing() -> None:
     nothing = sum(wrong.said == 0 for found in LOGS.values() for wrong in found)
     assert nothing == 2
-    assert len(rows_with("logs", "shown")) == sum(len(found) for found in LOGS.values()) - nothing
+    assert len(rows_with(PLOTS["logs"], "shown")) == sum(len(found) for found in LOGS.values()) - nothing
 
 
 @pytest.mark.parametrize(
@@ -62,21 +56,21 @@ def test_every_factor_of_a_log_is_a_mark_but_those_of_nothing() -> None:
     ],
 )
 def test_the_ring_reads_the_worst_mistake(choice: str, name: str, worst: str) -> None:
-    (row,) = [row for row in rows_with("models", "worst") if (row["choice"], row["name"]) == (choice, name)]
+    (row,) = [row for row in rows_with(PLOTS["models"], "worst") if (row["choice"], row["name"]) == (choice, name)]
     assert row["worst"] == worst
 
 
 @pytest.mark.parametrize("name", ["models", "logs"])
 def test_marks_lie_inside_the_axis_and_inside_the_frame(name: str) -> None:
     low, high = plots._SPAN
-    for row in rows_with(name, "shown"):
+    for row in rows_with(PLOTS[name], "shown"):
         assert low < row["factor"] < high
         assert plots.HEAD < row["strip"] < PLOTS[name].to_dict()["height"]
 
 
 @pytest.mark.parametrize("name", ["models", "logs"])
 def test_readouts_are_short_enough_for_a_phone(name: str) -> None:
-    for row in rows_with(name, "worst"):
+    for row in rows_with(PLOTS[name], "worst"):
         assert len(row["name"]) <= 48
         assert len(row["worst"]) <= 56
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Callable
 from typing import Any
 from xml.etree import ElementTree
@@ -18,7 +16,7 @@ from lantern_lib.figures.diagram import Diagram
 from lantern_lib.figures.roles import ARITHMETIC, MEMORY
 from lantern_lib.prompt_cache import agent_session
 from lantern_lib.workload import Call, Session
-from tests.figure_rules import once
+from tests.figure_rules import drawings, once, rows_with
 
 SESSION = agent_session(20, 6000, 1500)
 DIAGRAMS: dict[str, Callable[[], Diagram]] = {
@@ -26,10 +24,6 @@ DIAGRAMS: dict[str, Callable[[], Diagram]] = {
     "chat_agent": lambda: diagrams.chat_agent(Session((Call(2000, 400),)), SESSION),
     "misses": lambda: diagrams.misses(SESSION, 3000, 1500),
 }
-
-
-def drawings(diagram: Diagram) -> list[ElementTree.Element]:
-    return list(ElementTree.fromstring(diagram._repr_html_()))
 
 
 def bars(svg: ElementTree.Element, role: str) -> list[float]:
@@ -68,20 +62,12 @@ def test_what_is_found_and_what_is_written_are_to_scale() -> None:
         assert [(width + 1) / full for width in found] == pytest.approx([3 / 34.5, 4.5 / 34.5], abs=0.001)
 
 
-def tables(chart: Any) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    found = set(re.findall(r'"values": (\[\{.*?\}\])', json.dumps(chart.to_dict())))
-    lists: list[list[dict[str, Any]]] = [json.loads(text) for text in found]
-    (totals,) = (rows for rows in lists if "percent" in rows[0])
-    (calls,) = (rows for rows in lists if "lost" in rows[0])
-    return totals, calls
-
-
 PLOTS = once({"session_bill": lambda: plots.session_bill(num_slow=1)})
 
 
 @pytest.mark.parametrize(("misses", "percent"), [(0, 19.8), (1, 29.2), (2, 34.3), (5, 49.6), (10, 75.2), (19, 125.0)])
 def test_the_ring_reads_the_published_table(misses: int, percent: float) -> None:
-    totals, calls = tables(PLOTS["session_bill"])
+    totals, calls = (rows_with(PLOTS["session_bill"], field) for field in ("percent", "lost"))
     (row,) = [r for r in totals if r["terms"] == "5 min" and r["stop"] == misses]
     assert row["percent"] == percent
     assert f"{percent}%" in row["cost_text"]
@@ -93,7 +79,7 @@ def test_the_ring_reads_the_published_table(misses: int, percent: float) -> None
 
 def test_an_hour_loses_nothing() -> None:
     """By hand: 12,000 + 37,050 + 57,000 of 405,000."""
-    totals, calls = tables(PLOTS["session_bill"])
+    totals, calls = (rows_with(PLOTS["session_bill"], field) for field in ("percent", "lost"))
     assert {r["percent"] for r in totals if r["terms"] == "1 hour"} == {26.2}
     assert not any(r["lost"] for r in calls if r["terms"] == "1 hour")
 

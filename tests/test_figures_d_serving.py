@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Callable
 from typing import Any
-from xml.etree import ElementTree
 
 import pytest
 
@@ -18,7 +15,7 @@ from lantern_lib.cache_tiers import EXAMPLE_TIERS
 from lantern_lib.figures import part_d_serving as diagrams
 from lantern_lib.figures import part_d_serving_plots as plots
 from lantern_lib.figures.diagram import Diagram
-from tests.figure_rules import once
+from tests.figure_rules import drawings, once, reading
 
 FOUR = Replica(H100, tp_size=4)
 CALL = CallBudget(0.4, 300, 0.027006, (3.0,))
@@ -36,10 +33,6 @@ PLOTS = once(
         "fair": lambda: plots.fair(agent_context=34_500),
     }
 )
-
-
-def drawings(diagram: Diagram) -> list[ElementTree.Element]:
-    return list(ElementTree.fromstring(diagram._repr_html_()))
 
 
 @pytest.mark.parametrize(
@@ -72,23 +65,12 @@ def test_the_parts_of_a_call_are_to_one_scale() -> None:
         assert decode / tool == pytest.approx(8.1 / 3, rel=0.02)
 
 
-def rows_of(chart: Any) -> list[dict[str, Any]]:
-    found = re.findall(r'"values": (\[\{.*?\}\])', json.dumps(chart.to_dict()))
-    rows: list[dict[str, Any]] = max((json.loads(text) for text in set(found)), key=len)
-    return rows
-
-
-def reading(name: str, **where: Any) -> dict[str, Any]:
-    (row,) = [row for row in rows_of(PLOTS[name]()) if all(row[key] == value for key, value in where.items())]
-    return row
-
-
 @pytest.mark.parametrize(
     ("wait", "keep", "text"),
     [(0.1, 0.1 / 12.99, "keep it"), (3, 3 / 12.99, "move it"), (3600, 3600 / 12.99, "move it")],
 )
 def test_the_waiting_ring_reads_the_share_of_the_pool(wait: float, keep: float, text: str) -> None:
-    row = reading("waiting", wait=wait, context="34,500", link="25 GB/s")
+    row = reading(PLOTS["waiting"](), wait=wait, context="34,500", link="25 GB/s")
     assert row["keep"] == pytest.approx(keep, rel=0.01)
     assert row["drop"] == pytest.approx(3.52, abs=0.005)
     assert text in row["best_text"]
@@ -98,7 +80,7 @@ def test_the_waiting_ring_reads_the_share_of_the_pool(wait: float, keep: float, 
 @pytest.mark.parametrize(("queue", "to"), [(0.0, "its cache"), (3.0, "its cache"), (3.5, "an idle replica")])
 def test_the_routing_ring_turns_where_the_hit_saves_no_more(queue: float, to: str) -> None:
     """A hit of 33,000 tokens saves 3.3 s of prefill."""
-    row = reading("routing", queue=queue, context="34,500")
+    row = reading(PLOTS["routing"](), queue=queue, context="34,500")
     assert row["best_text"].endswith(to)
     assert row["hit"] - queue == pytest.approx(0.19, abs=0.005)
     assert row["miss"] == pytest.approx(3.52, abs=0.005)
@@ -108,7 +90,7 @@ def test_the_fair_ring_reads_the_shares_of_the_weights() -> None:
     """By hand, with 1 for a fresh token, 0.1 for a cached one and 4 for output: chat's 3,600 beside the agent's."""
     chat = 2_000 + 4 * 400
     for cache, agent in (("none of it", 34_500 + 1_200), ("all but the last turn", 1_500 + 3_300 + 1_200)):
-        row = reading("fair", cache=cache, context=34_500)
+        row = reading(PLOTS["fair"](), cache=cache, context=34_500)
         assert row["tokens"] == pytest.approx(50, abs=1)
         assert row["requests"] == pytest.approx(100 * chat / (chat + agent), abs=1.5)
         assert row["arrival"] == pytest.approx(100 * chat / (chat + 10 * agent), abs=1)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ pytest.importorskip("altair", reason="figures need the labs extra")
 
 from lantern_lib import H100, LANTERN_70B, Replica
 from lantern_lib.figures import part_d_traffic_plots as plots
-from tests.figure_rules import once
+from tests.figure_rules import once, reading, rows_of
 
 SUMMARY = json.loads((Path(__file__).resolve().parent.parent / "book/data/traces.json").read_text(encoding="utf-8"))
 FOUR = Replica(H100, tp_size=4)
@@ -27,27 +26,16 @@ PLOTS = once(
 )
 
 
-def rows_of(name: str) -> list[dict[str, Any]]:
-    found = re.findall(r'"values": (\[\{.*?\}\])', json.dumps(PLOTS[name]().to_dict()))
-    rows: list[dict[str, Any]] = max((json.loads(text) for text in set(found)), key=len)
-    return rows
-
-
-def reading(name: str, **where: Any) -> dict[str, Any]:
-    (row,) = [row for row in rows_of(name) if all(row[key] == value for key, value in where.items())]
-    return row
-
-
 @pytest.mark.parametrize(("lifetime", "lost", "low", "high"), [(300, 36, 21.2, 28.6), (3600, 4, 15.2, 18.6)])
 def test_the_lifetime_ring_reads_the_bill(lifetime: int, lost: int, low: float, high: float) -> None:
-    row = reading("lifetimes", at=lifetime)
+    row = reading(PLOTS["lifetimes"](), at=lifetime)
     assert row["lost_text"].endswith(f"{lost} of 649 calls too late")
     assert row["bill_text"] == f"bill: {low} or {high} percent"
 
 
 def test_each_shelf_has_its_best_lifetime_where_the_break_even_puts_it() -> None:
     """GPU memory below its 66 s, host memory below its two and a half hours: after a last call all is for nothing."""
-    rows = rows_of("lifetimes")
+    rows = rows_of(PLOTS["lifetimes"]())
     assert min(rows, key=lambda row: row["gpu"])["at"] == 30
     assert min(rows, key=lambda row: row["host"])["at"] == 2700
     assert all(row["host"] < row["gpu"] for row in rows)
@@ -55,19 +43,19 @@ def test_each_shelf_has_its_best_lifetime_where_the_break_even_puts_it() -> None
 
 @pytest.mark.parametrize(("size", "share"), [(0.45, 4.3), (5, 20.6), (26, 35.5), (100, 36.6)])
 def test_the_reuse_ring_reads_the_curve(size: float, share: float) -> None:
-    row = reading("reuse", at=size)
+    row = reading(PLOTS["reuse"](), at=size)
     assert row["text"] == f"{size:g} million tokens: {share} percent reused"
 
 
 def test_the_curve_of_reuse_never_falls() -> None:
-    shares = [row["percent"] for row in rows_of("reuse")]
+    shares = [row["percent"] for row in rows_of(PLOTS["reuse"]())]
     assert shares == sorted(shares)
     assert shares[-1] <= 100 * SUMMARY["mooncake"]["reuse"]["unlimited"]
 
 
 def test_the_band_is_where_poisson_minutes_would_lie() -> None:
     for name, outside in (("Azure chat", "35 of 58"), ("Azure code", "52 of 57"), ("Mooncake chat", "16 of 58")):
-        row = reading("arrivals", trace=name, minute=0)
+        (row,) = [r for r in rows_of(PLOTS["arrivals"]()) if (r["trace"], r["minute"]) == (name, 0)]
         assert row["text"] == f"{outside} minutes outside"
         mean = (row["low"] + row["high"]) / 2
         assert ((row["high"] - mean) / 2) ** 2 == pytest.approx(mean, rel=0.01)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Callable
 from typing import Any
-from xml.etree import ElementTree
 
 import pytest
 
@@ -17,7 +15,7 @@ from lantern_lib import H100, LANTERN_70B, Replica
 from lantern_lib.figures import part_e as diagrams
 from lantern_lib.figures import part_e_plots as plots
 from lantern_lib.figures.diagram import Diagram
-from tests.figure_rules import once
+from tests.figure_rules import drawings, once, rows_of
 
 FOUR = Replica(H100, tp_size=4)
 DIAGRAMS: dict[str, Callable[[], Diagram]] = {
@@ -42,10 +40,6 @@ def timing() -> Any:
     return PLOTS["timing"]()
 
 
-def drawings(diagram: Diagram) -> list[ElementTree.Element]:
-    return list(ElementTree.fromstring(diagram._repr_html_()))
-
-
 @pytest.mark.parametrize(
     ("name", "texts"),
     [
@@ -67,12 +61,6 @@ def test_the_probe_before_a_scope_takes_as_long_as_the_first_request() -> None:
     for svg in drawings(DIAGRAMS["side_channel"]()):
         shown = " ".join(text.text or "" for text in svg.iter("text"))
         assert re.findall(r"after ([\d.]+ ms)", shown) == ["41.9 ms", "14.3 ms", "41.9 ms"]
-
-
-def rows_of(chart: Any) -> list[dict[str, Any]]:
-    found = re.findall(r'"values": (\[\{.*?\}\])', json.dumps(chart.to_dict()))
-    rows: list[dict[str, Any]] = max((json.loads(text) for text in set(found)), key=len)
-    return rows
 
 
 def test_only_the_session_with_all_three_is_exposed() -> None:

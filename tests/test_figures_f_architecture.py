@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import itertools
-import json
 import re
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
 import pytest
 
@@ -19,7 +17,7 @@ from lantern_lib import H100, LANTERN_70B, Replica, capacity
 from lantern_lib.figures import part_f_architecture as diagrams
 from lantern_lib.figures import part_f_architecture_plots as plots
 from lantern_lib.figures.diagram import Diagram
-from tests.figure_rules import once
+from tests.figure_rules import drawings, once, tables_of, words
 
 BOOK = Path(__file__).parents[1] / "book"
 FACTS = tomllib.loads((BOOK / "facts.toml").read_text("utf8"))
@@ -40,18 +38,10 @@ PLOTS = once(
 )
 
 
-def drawings(name: str) -> list[ElementTree.Element]:
-    return list(ElementTree.fromstring(DIAGRAMS[name]()._repr_html_()))
-
-
-def words(svg: ElementTree.Element) -> str:
-    return " ".join(text.text or "" for text in svg.iter("text"))
-
-
 @pytest.mark.parametrize("name", DIAGRAMS)
 def test_the_narrow_drawing_says_what_the_wide_one_says(name: str) -> None:
     """Line breaks and order may differ, and a last sentence may be shorter."""
-    wide, narrow = (set(re.findall(r"[\w&,.-]+", words(svg))) for svg in drawings(name))
+    wide, narrow = (set(re.findall(r"[\w&,.-]+", words(svg))) for svg in drawings(DIAGRAMS[name]()))
     assert len(wide & narrow) / len(wide) > 0.9, wide ^ narrow
 
 
@@ -82,13 +72,8 @@ def test_the_compiling_budget_is_the_sum_of_the_measured_parts() -> None:
     assert sum(int(text.removesuffix(" s")) for text in parts) == BUDGET["compile_seconds"]
 
 
-def tables_of(name: str) -> list[list[dict[str, Any]]]:
-    found = set(re.findall(r'"values": (\[\{.*?\}\])', json.dumps(PLOTS[name]().to_dict())))
-    return [json.loads(text) for text in found]
-
-
-def rows_of(name: str, **where: Any) -> list[dict[str, Any]]:
-    rows = [row for table in tables_of(name) for row in table]
+def rows_where(name: str, **where: Any) -> list[dict[str, Any]]:
+    rows = [row for table in tables_of(PLOTS[name]()) for row in table]
     return [row for row in rows if all(row.get(key) == value for key, value in where.items())]
 
 
@@ -97,16 +82,16 @@ def rows_of(name: str, **where: Any) -> list[dict[str, Any]]:
 )
 def test_the_weights_are_drawn_to_scale(source: str, pod: float, gpu: float) -> None:
     for start, seconds in zip(plots.STARTS, (pod, gpu, pod), strict=True):
-        (row,) = rows_of("cold_start", source=source, bits="16 bits", start=start, phase="weights")
+        (row,) = rows_where("cold_start", source=source, bits="16 bits", start=start, phase="weights")
         assert row["b"] - row["a"] == pytest.approx(seconds, abs=0.06)
-        (half,) = rows_of("cold_start", source=source, bits="8 bits", start=start, phase="weights")
+        (half,) = rows_where("cold_start", source=source, bits="8 bits", start=start, phase="weights")
         assert half["b"] - half["a"] == pytest.approx(seconds / 2, abs=0.1)
 
 
 def test_the_phases_of_a_bar_follow_each_other_without_gaps() -> None:
     for source in plots.SOURCES:
         for start in plots.STARTS:
-            bar = sorted(rows_of("cold_start", source=source, bits="16 bits", start=start), key=lambda row: row["a"])
+            bar = sorted(rows_where("cold_start", source=source, bits="16 bits", start=start), key=lambda row: row["a"])
             assert bar[0]["a"] == 0
             assert all(one["b"] == pytest.approx(two["a"]) for one, two in itertools.pairwise(bar))
             assert len(bar) == (2 if start == plots.STARTS[2] else 4)
@@ -120,7 +105,7 @@ def test_the_phases_of_a_bar_follow_each_other_without_gaps() -> None:
     [("at the floor", 100, 0.31), ("at the floor", 65, 0.48), ("at half the floor", 65, 0.96)],
 )
 def test_the_ring_reads_the_published_prices(engine: str, busy: int, dollars: float) -> None:
-    (row,) = rows_of("cost_by_utilisation", engine=engine, bill="1, GPUs only", busy=busy)
+    (row,) = rows_where("cost_by_utilisation", engine=engine, bill="1, GPUs only", busy=busy)
     assert row["own"] == pytest.approx(dollars, abs=0.005)
     assert row["text"] == f"{busy}% busy: ${dollars:.2f} a million"
 
@@ -136,7 +121,7 @@ def test_the_ring_reads_the_published_prices(engine: str, busy: int, dollars: fl
 def test_the_crossing_is_where_the_verdict_says(bill: str, floor: str, half: str) -> None:
     """By hand: (n + m) × 12 dollars and 25,000 / 730 an hour, over n × 38.33 million tokens at 2 dollars."""
     for engine, verdict in (("at the floor", floor), ("at half the floor", half)):
-        rows = rows_of("cost_by_utilisation", bill=bill, engine=engine)
+        rows = rows_where("cost_by_utilisation", bill=bill, engine=engine)
         assert {row["verdict"] for row in rows} == {verdict}
         cheaper = [row["busy"] for row in rows if row["own"] < 2.0]
         said = re.search(r"\d+", verdict)
@@ -145,7 +130,7 @@ def test_the_crossing_is_where_the_verdict_says(bill: str, floor: str, half: str
 
 def test_a_ring_names_its_stops_and_starts_on_one() -> None:
     spec = PLOTS["cost_by_utilisation"]().to_dict()
-    stops = {row["stop"] for row in rows_of("cost_by_utilisation")}
+    stops = {row["stop"] for row in rows_where("cost_by_utilisation")}
     assert len(spec["usermeta"]["lantern"]["stops"]["ring"]) == len(stops) == len(plots.PERCENT_BUSY)
     with pytest.raises(ValueError, match="^percent_busy must be a stop"):
         plots.cost_by_utilisation(DEMAND, **PRICES, percent_busy=66)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
@@ -18,7 +16,7 @@ from lantern_lib.figures import part_f_operations as diagrams
 from lantern_lib.figures import part_f_operations_plots as plots
 from lantern_lib.figures.diagram import Diagram
 from lantern_lib.figures.roles import CONTROL, MEMORY, TOTAL
-from tests.figure_rules import once
+from tests.figure_rules import drawings, once, rows_with, tables_of, words
 
 DAY = [2, 2, 1, 3, 5, 6, 4, 2]
 DIAGRAMS: dict[str, Callable[[], Diagram]] = {
@@ -30,16 +28,8 @@ DIAGRAMS: dict[str, Callable[[], Diagram]] = {
 }
 
 
-def drawings(name: str) -> list[ElementTree.Element]:
-    return list(ElementTree.fromstring(DIAGRAMS[name]()._repr_html_()))
-
-
-def words(svg: ElementTree.Element) -> str:
-    return " ".join(text.text or "" for text in svg.iter("text"))
-
-
 def test_the_bars_of_a_day_add_up_to_its_replica_hours() -> None:
-    for svg in drawings("capacity_kinds"):
+    for svg in drawings(DIAGRAMS["capacity_kinds"]()):
         bars = list(svg.iter("rect"))
         unit = 150 / max(DAY)
 
@@ -54,10 +44,10 @@ def test_the_bars_of_a_day_add_up_to_its_replica_hours() -> None:
 
 
 def test_the_numbers_of_a_rollout_and_a_failure_are_those_given() -> None:
-    for svg in drawings("rollout"):
+    for svg in drawings(DIAGRAMS["rollout"]()):
         for shown in ("10,175 prompts", "1,067 may fail", "6 slices", "10, 50, 100"):
             assert shown in words(svg)
-    for svg in drawings("failover"):
+    for svg in drawings(DIAGRAMS["failover"]()):
         assert "64 to 75 %" in words(svg)
         assert "6 others" in words(svg)
 
@@ -73,7 +63,7 @@ def test_the_matrix_has_a_mark_for_every_signal_of_an_incident() -> None:
     for _, _, first, later in diagrams.INCIDENTS:
         assert set(first) | set(later) <= set(diagrams.SIGNALS)
         assert not set(first) & set(later)
-    wide = drawings("incidents")[0]
+    wide = drawings(DIAGRAMS["incidents"]())[0]
     assert len(list(wide.iter("circle"))) == sum(len(i[2]) for i in diagrams.INCIDENTS) + 1  # and one in the key
 
 
@@ -85,13 +75,8 @@ PLOTS = once(
 )
 
 
-def rows_with(spec: dict[str, Any], *fields: str) -> list[dict[str, Any]]:
-    found = re.findall(r'"values": (\[\{.*?\}\])', json.dumps(spec))
-    return next(rows for rows in (json.loads(text) for text in found) if set(fields) <= set(rows[0]))
-
-
 def test_the_ring_of_the_surge_reads_what_the_page_prints() -> None:
-    (row,) = [r for r in rows_with(PLOTS["surge"].to_dict(), "cold", "cpu") if r["cold"] == 300]
+    (row,) = [r for r in rows_with(PLOTS["surge"], "cold", "cpu") if r["cold"] == 300]
     assert row["cpu_text"] == "host CPU: 34.1 min, 755 s"
     assert row["busy_text"] == "GPU busy: 12.8 min, 113 s"
     assert row["queue_text"] == "queue: 7.1 min, 106 s"
@@ -99,7 +84,7 @@ def test_the_ring_of_the_surge_reads_what_the_page_prints() -> None:
 
 
 def test_reacting_is_later_the_longer_the_cold_start_and_the_signals_keep_their_order() -> None:
-    rows = rows_with(PLOTS["surge"].to_dict(), "cold", "cpu")
+    rows = rows_with(PLOTS["surge"], "cold", "cpu")
     for before, after in pairwise(rows):
         assert before["busy"] <= after["busy"]
         assert before["queue"] <= after["queue"]
@@ -109,7 +94,7 @@ def test_reacting_is_later_the_longer_the_cold_start_and_the_signals_keep_their_
 
 
 def test_the_stairs_begin_with_the_fleet_of_the_page_and_never_fall() -> None:
-    rows = rows_with(PLOTS["surge"].to_dict(), "scaler", "minute")
+    rows = rows_with(PLOTS["surge"], "scaler", "minute")
     assert {r["scaler"] for r in rows} == {policy.name for _, policy, _ in plots.POLICIES}
     for scaler in {r["scaler"] for r in rows}:
         for stop in range(len(plots.COLD_STARTS)):
@@ -119,13 +104,7 @@ def test_the_stairs_begin_with_the_fleet_of_the_page_and_never_fall() -> None:
 
 
 def test_the_demand_is_drawn_by_its_corners() -> None:
-    corners = next(
-        rows
-        for rows in (
-            json.loads(t) for t in re.findall(r'"values": (\[\{.*?\}\])', json.dumps(PLOTS["surge"].to_dict()))
-        )
-        if set(rows[0]) == {"minute", "rate"}
-    )
+    (corners,) = (rows for rows in tables_of(PLOTS["surge"]) if set(rows[0]) == {"minute", "rate"})
     assert corners[0] == {"minute": 0.0, "rate": 20.0}
     assert corners[-1]["rate"] == 20.0
     assert max(r["rate"] for r in corners) == 50.0
@@ -133,12 +112,12 @@ def test_the_demand_is_drawn_by_its_corners() -> None:
 
 
 def test_the_ring_of_the_comparisons_reads_what_the_page_prints() -> None:
-    (row,) = [r for r in rows_with(PLOTS["quality"].to_dict(), "loss", "pairs") if r["loss"] == 1]
+    (row,) = [r for r in rows_with(PLOTS["quality"], "loss", "pairs") if r["loss"] == 1]
     assert row["change_text"] == "texts: 299"
     assert row["pairs_text"] == "twins: 2,160"
     assert row["replay_text"] == "replay: 10,175"
     assert row["sample_text"] == "sampled: 20,335, 4.7 days"
-    (loud,) = [r for r in rows_with(PLOTS["quality"].to_dict(), "loss", "pairs") if r["loss"] == 20]
+    (loud,) = [r for r in rows_with(PLOTS["quality"], "loss", "pairs") if r["loss"] == 20]
     assert loud["sample_text"].endswith("0.5 hours")
 
 

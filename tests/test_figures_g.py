@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,7 +13,7 @@ pytest.importorskip("altair", reason="figures need the labs extra")
 from lantern_lib import H100, LANTERN_70B, Replica, capacity
 from lantern_lib.figures import part_g_plots as plots
 from lantern_lib.measurements import read_measurements
-from tests.figure_rules import once
+from tests.figure_rules import once, rows_with
 
 TABLE = Path(__file__).resolve().parent.parent / "book" / "data" / "measured.csv"
 SIGNALS = (("chunk", "a chunk", 0.0296), ("answer", "an answer", 0.00007))
@@ -33,13 +31,8 @@ PLOTS = once(
 )
 
 
-def rows_with(name: str, field: str) -> list[dict[str, Any]]:
-    found = re.findall(r'"values": (\[\{.*?\}\])', json.dumps(PLOTS[name].to_dict()))
-    return next(rows for rows in (json.loads(text) for text in found) if field in rows[0])
-
-
 def test_every_row_that_has_a_floor_is_a_point() -> None:
-    rows = rows_with("measured", "share")
+    rows = rows_with(PLOTS["measured"], "share")
     assert sorted(row["id"] for row in rows) == sorted(one.id for one in read_measurements(TABLE))
     assert [row["stop"] for row in rows] == list(range(len(rows)))
     assert [row["floor"] for row in rows] == sorted(row["floor"] for row in rows)
@@ -62,12 +55,12 @@ def test_every_row_that_has_a_floor_is_a_point() -> None:
     ],
 )
 def test_the_ring_reads_a_run_and_its_source(row: str, run: str, times: str, source: str) -> None:
-    (found,) = [r for r in rows_with("measured", "share") if r["id"] == row]
+    (found,) = [r for r in rows_with(PLOTS["measured"], "share") if r["id"] == row]
     assert (found["run"], found["times"], found["source"]) == (run, times, source)
 
 
 def test_every_choice_shows_something_and_every_row_can_be_chosen() -> None:
-    rows = rows_with("measured", "share")
+    rows = rows_with(PLOTS["measured"], "share")
     offered = {
         p["name"]: p["bind"]["options"] for p in PLOTS["measured"].to_dict()["params"] if "options" in p.get("bind", {})
     }
@@ -78,7 +71,7 @@ def test_every_choice_shows_something_and_every_row_can_be_chosen() -> None:
 
 
 def test_points_lie_inside_the_axes_and_text_is_short_enough_for_a_phone() -> None:
-    for row in rows_with("measured", "share"):
+    for row in rows_with(PLOTS["measured"], "share"):
         assert plots._LINE[0] < row["floor"] < plots._LINE[1]
         assert plots._LINE[0] < row["ms"] < plots._LINE[1]
         assert all(len(row[field]) <= 40 for field in ("run", "times", "source")), row["id"]
@@ -86,7 +79,7 @@ def test_points_lie_inside_the_axes_and_text_is_short_enough_for_a_phone() -> No
 
 def test_the_samples_are_the_closed_form() -> None:
     """4 z² with z = 2.3263 is 21.648 for one in a hundred."""
-    for row in rows_with("samples", "jitter"):
+    for row in rows_with(PLOTS["samples"], "jitter"):
         for key, words, seconds in SIGNALS:
             exact = 21.6476 * (row["jitter"] / 1e3 / seconds) ** 2
             assert exact * (1 - 1e-5) <= row[key] <= max(1, exact * (1 + 1e-5) + 1)
@@ -94,7 +87,7 @@ def test_the_samples_are_the_closed_form() -> None:
 
 
 def test_the_standby_reads_whole_replicas_and_refusals() -> None:
-    rows = {row["start"]: row for row in rows_with("standby", "start")}
+    rows = {row["start"]: row for row in rows_with(PLOTS["standby"], "start")}
     assert rows[300]["w30_text"] == "wait 30 s at most: hold 2 of 4"
     assert rows[300]["h0_text"] == "0 held: 6,000 refused"
     assert rows[20]["w30"] == 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from lantern_lib.figures import part_g_simulator as diagrams
 from lantern_lib.figures import part_g_simulator_plots as plots
 from lantern_lib.simulator import simulate, simulate_by_steps
 from lantern_lib.workload import at_once
-from tests.figure_rules import once
+from tests.figure_rules import once, reading, rows_of
 
 DATA = Path(__file__).resolve().parent.parent / "book/data"
 GRID, SWEEP, DESKS, RUNS = (
@@ -30,17 +29,6 @@ PLOTS = once(
         "agents": lambda: plots.agents(DESKS, num_agents=12),
     }
 )
-
-
-def rows_of(name: str) -> list[dict[str, Any]]:
-    found = re.findall(r'"values": (\[\{.*?\}\])', json.dumps(PLOTS[name]().to_dict()))
-    rows: list[dict[str, Any]] = max((json.loads(text) for text in set(found)), key=len)
-    return rows
-
-
-def reading(name: str, **where: Any) -> dict[str, Any]:
-    (row,) = [row for row in rows_of(name) if all(row[key] == value for key, value in where.items())]
-    return row
 
 
 def test_the_timeline_shows_the_run() -> None:
@@ -76,19 +64,19 @@ def test_the_errors_are_those_of_the_file() -> None:
 
 
 def test_the_knee_reads_the_grid() -> None:
-    row = reading("knee", chunk="512 tokens", cap="128", hit="none", drafts="off", rate=4)
+    row = reading(PLOTS["knee"](), chunk="512 tokens", cap="128", hit="none", drafts="off", rate=4)
     assert (row["ttft"], row["tpot"]) == (1.166, 42.5)
     assert row["verdict"] == "promises kept up to 4 a second"
-    assert reading("knee", chunk="512 tokens", cap="128", hit="none", drafts="3 drafts", rate=4)["verdict"] == (
-        "promises kept up to 3.5 a second"
-    )
-    assert reading("knee", chunk="whole prompts", cap="128", hit="80%", drafts="3 drafts", rate=1)["verdict"] == (
-        "promises kept beyond 10 a second"
-    )
+    assert reading(PLOTS["knee"](), chunk="512 tokens", cap="128", hit="none", drafts="3 drafts", rate=4)[
+        "verdict"
+    ] == ("promises kept up to 3.5 a second")
+    assert reading(PLOTS["knee"](), chunk="whole prompts", cap="128", hit="80%", drafts="3 drafts", rate=1)[
+        "verdict"
+    ] == ("promises kept beyond 10 a second")
 
 
 def test_the_designs_read_the_sweep() -> None:
-    row = reading("designs", pace="50 ms", length=2000)
+    row = reading(PLOTS["designs"](), pace="50 ms", length=2000)
     assert row["rate_text"] == "own 26, chunks 39, pools 30 a second"
     assert row["cost_text"] == "prompts cost 78, 67, 75% of it"
     assert row["split_text"] == "5 of 8 replicas read prompts"
@@ -103,12 +91,12 @@ def test_no_design_beats_prompts_that_cost_nothing() -> None:
 
 def test_the_best_split_never_moves_towards_answers_as_prompts_grow() -> None:
     for pace in plots.PACES:
-        splits = [row["split"] for row in rows_of("designs") if row["pace"] == f"{pace} ms"]
+        splits = [row["split"] for row in rows_of(PLOTS["designs"]()) if row["pace"] == f"{pace} ms"]
         assert splits == sorted(splits)
 
 
 def test_the_agents_read_the_sweep() -> None:
-    row = reading("agents", draw="draw 1", agents=16)
+    row = reading(PLOTS["agents"](), draw="draw 1", agents=16)
     assert row["calls_text"] == "calls an hour: 105, 97, 524"
     assert row["found_text"] == "found: 0% GPU, 97% with host"
 

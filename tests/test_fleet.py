@@ -137,6 +137,15 @@ def test_the_decode_pool_can_be_too_small_for_a_request() -> None:
     assert got.reason(0) == ""
 
 
+def test_of_unequal_replicas_a_refusal_names_one_that_was_too_small() -> None:
+    """100 tokens of prompt and 800 of answer need 900; the small replica has 50 blocks of 16."""
+    jobs = Workload.from_requests([Request(0.0, 100, 800)])
+    for configs in ([50, 4000, None], [50, None], [50]):
+        got = simulate_fleet(jobs, [EngineConfig(COST, num_blocks=blocks) for blocks in configs], RoundRobin())
+        assert got.status.tolist() == [Status.REJECTED]
+        assert got.reason(0).startswith("needs 900 tokens of cache, and the whole machine has 800")
+
+
 def test_a_fleet_needs_a_replica() -> None:
     with pytest.raises(ValueError, match="configs must hold at least one replica"):
         simulate_fleet(at_once(1, 1, 1), [], RoundRobin())

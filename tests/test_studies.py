@@ -56,12 +56,12 @@ def test_a_hit_is_really_found() -> None:
     assert bench.simulate(work, setting.engine()).cached_len[1:].tolist() == [62 * 16] * (len(work) - 1)
 
 
-def test_a_promise_breaks_at_the_first_rate_that_misses_it() -> None:
+def test_a_promise_is_kept_up_to_the_rate_before_the_first_that_misses_it() -> None:
     promise = Slo(ttft_seconds=1.0, tpot_seconds=0.1)
-    assert bench.breaks_at((1, 2, 3), (0.5, 2.0, 0.5), (0.0, 0.0, 0.0), promise) == 1
-    assert bench.breaks_at((1, 2), (2.0, 0.5), (0.0, 0.0), promise) == 0
+    assert bench.kept_up_to((1, 2, 3), (0.5, 2.0, 0.5), (0.0, 0.0, 0.0), promise) == 1
+    assert bench.kept_up_to((1, 2), (2.0, 0.5), (0.0, 0.0), promise) == 0
     with pytest.raises(ValueError, match="promise must have both limits"):
-        bench.breaks_at((1,), (1.0,), (1.0,), Slo(ttft_seconds=1.0))
+        bench.kept_up_to((1,), (1.0,), (1.0,), Slo(ttft_seconds=1.0))
     with pytest.raises(ValueError, match="hit_percent must be 0 to 99"):
         bench.Setting(hit_percent=100)
     with pytest.raises(ValueError, match="setting must be one of the grid"):

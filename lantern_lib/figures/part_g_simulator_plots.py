@@ -10,7 +10,7 @@ import altair as alt
 from lantern_lib.figures.explore import WIDTH, grips, knob, label, readout, ring, rows_chart, selector
 from lantern_lib.figures.promise_panels import promise_panels, promise_row
 from lantern_lib.figures.roles import ARITHMETIC, CONTROL, MEMORY, USER, Role
-from lantern_lib.studies.bench import breaks_at
+from lantern_lib.studies.bench import kept_up_to
 from lantern_lib.studies.designs import NUM_REPLICAS, SPLITS, highest_rate, turns_rate
 
 #: Promises on the time per token that the plot of the designs offers [milliseconds].
@@ -35,7 +35,7 @@ def _knee_rows(grid: Mapping[str, Any]) -> list[dict[str, Any]]:
     rates, rows = grid["rates"], []
     for each in grid["settings"]:
         ttft, tpot = [value / 1e3 for value in each["ttft"]], [value / 1e4 for value in each["tpot"]]
-        kept = breaks_at(rates, ttft, tpot)
+        kept = kept_up_to(rates, ttft, tpot)
         verdict = f"promises kept up to {kept:g} a second" if kept else "promises broken from the start"
         if kept == rates[-1]:
             verdict = f"promises kept beyond {kept:g} a second"

@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 
 from lantern_lib.figures.roles import CONTROL, MEMORY, PLOT_MUTED, USER
 from lantern_lib.metrics import Summary
-from lantern_lib.studies.bench import CAPS, CHUNKS, DRAFTS, PROMISE, Setting, breaks_at, measure
+from lantern_lib.studies.bench import CAPS, CHUNKS, DRAFTS, PROMISE, Setting, kept_up_to, measure
 
 #: Fewer rates than the page's grid, so that a change is answered in about a second.
 LIVE_RATES = (1, 2, 3, 4, 5, 6, 8, 10)
@@ -112,7 +112,7 @@ def verdict(rates: Sequence[float], runs: Sequence[Summary]) -> str:
     >>> verdict((1, 2), curve(Setting(max_batch=8), (1, 2), 1.0, 1)).startswith("Both promises hold up to")
     True
     """
-    kept = breaks_at(rates, [run.ttft.p95 for run in runs], [run.tpot.p95 for run in runs])
+    kept = kept_up_to(rates, [run.ttft.p95 for run in runs], [run.tpot.p95 for run in runs])
     if not kept:
         return f"The promise is broken at {rates[0]:g} requests a second already."
     place = list(rates).index(kept)

@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from lantern_lib.simulator.config import EngineConfig
-from lantern_lib.simulator.engine import Engine
+from lantern_lib.simulator.engine import UNLIMITED, Engine
 from lantern_lib.simulator.intake import no_answer
 from lantern_lib.simulator.records import Recorder, Result, Status
 from lantern_lib.simulator.segments import Segments
@@ -40,7 +40,7 @@ class Backend:
     def cached_blocks(self, row: int) -> int:
         """How many leading blocks of a prompt are in its cache now [blocks]."""
         segments = self.engine.segments
-        return 0 if segments is None else sum(self.engine.pool.find(segments.of(row), 2**62))
+        return 0 if segments is None else sum(self.engine.pool.find(segments.of(row), UNLIMITED))
 
 
 class Router(Protocol):
@@ -178,7 +178,8 @@ def simulate_fleet(
         sum(engine.num_events for engine in engines),
         sum(engine.num_steps for engine in engines),
         max(engine.now for engine in engines),
-        no_answer(max(configs, key=lambda config: config.num_blocks or 0)),
+        # Who was refused was too large for some replica, so for one of the smallest it is true in any case.
+        no_answer(min(configs, key=lambda config: config.num_blocks or UNLIMITED)),
     )
 
 

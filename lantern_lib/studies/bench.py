@@ -136,7 +136,7 @@ def measure(setting: Setting, rate: float, *, minutes: float = MINUTES, seed: in
     return summary(result, PROMISE, warm_up_seconds=min(WARM_UP_SECONDS, minutes * 15))
 
 
-def breaks_at(rates: Sequence[float], ttft: Sequence[float], tpot: Sequence[float], promise: Slo = PROMISE) -> float:
+def kept_up_to(rates: Sequence[float], ttft: Sequence[float], tpot: Sequence[float], promise: Slo = PROMISE) -> float:
     """Return the highest rate up to which a promise is kept.
 
     Parameters
@@ -160,7 +160,7 @@ def breaks_at(rates: Sequence[float], ttft: Sequence[float], tpot: Sequence[floa
 
     Examples
     --------
-    >>> breaks_at((1, 2, 3), (0.5, 1.0, 4.0), (0.02, 0.03, 0.04))
+    >>> kept_up_to((1, 2, 3), (0.5, 1.0, 4.0), (0.02, 0.03, 0.04))
     2
     """
     if promise.ttft_seconds is None or promise.tpot_seconds is None:

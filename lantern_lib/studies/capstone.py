@@ -140,7 +140,7 @@ def keeps(run: Summary) -> bool:
     >>> keeps(measure(CHANGES[0], 1, minutes=2))
     True
     """
-    return bench.breaks_at([1.0], [run.ttft.p95], [run.tpot.p95]) > 0
+    return bench.kept_up_to([1.0], [run.ttft.p95], [run.tpot.p95]) > 0
 
 
 def knee(change: Change, tolerance: float = TOLERANCE, minutes: float = MINUTES) -> float:
