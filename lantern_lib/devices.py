@@ -63,14 +63,18 @@ DEVICES: dict[str, DeviceMemory] = {
         _shown("H200", 139.8, 139.7, 140.5, large=True),
         _shown("H20", 95.1, 94.9, 95.6, large=True),
         _shown("H20 141 GB", 139.8, 139.7, 140.5, large=True),
+        _shown("H20-3e", 139.8, 139.7, 140.5, large=True),
         _shown("H800", 79.18, 79.1, 79.65, large=True),
         _shown("GH200", 94.5, 94.4, 95.6, large=True),
         _shown("B200", 178.4, 177.9, 180.0, large=True),
         _shown("GB200", 184.3, 183.0, 185.5, large=True),
+        _shown("MI300X", 191.98, 191.5, 192.0, large=True),
+        _shown("MI355X", 287.98, 287.5, 288.0, large=True),
         _shown("A100", 79.2, 79.1, 79.35),
         _shown("A100 40 GB", 39.39, 39.3, 39.6),
         _shown("A800", 79.2, 79.1, 79.35),
         _shown("L40S", 44.5, 44.3, 44.7),
+        _shown("L40", 44.4, 44.3, 44.7),
         _shown("L20", 44.5, 44.3, 44.7),
         _shown("A40", 44.4, 44.3, 44.7),
         _shown("RTX A6000", 47.4, 47.3, 47.6),
@@ -89,11 +93,15 @@ DEVICES: dict[str, DeviceMemory] = {
         _shown("V100 16 GB", 15.77, 15.7, 15.8),
     )
 }
+#: Words of a product's name that say nothing about its memory.
+_BESIDE = re.compile(
+    r"nvidia|geforce|tesla|amd|instinct|sxm\d?|pcie|hbm\d\w?|class|generation|blackwell|workstation|server|edition|oam"
+)
 _BYTES_IN_NAME = re.compile(r"(\d+)\s*gi?b")
 
 
 def _card_key(name: str) -> str:
-    return re.sub(r"[^a-z0-9]", "", re.sub(r"nvidia|geforce|tesla|sxm\d?|pcie|hbm\d\w?|class", "", name.lower()))
+    return re.sub(r"[^a-z0-9]", "", _BESIDE.sub("", name.lower()))
 
 
 def device_memory(card: Accelerator | DeviceMemory | str) -> DeviceMemory:

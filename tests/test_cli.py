@@ -309,27 +309,33 @@ def test_bash_completes_commands_models_cards_and_files() -> None:
     assert "pyproject.toml" in complete("lantern", "explain-log", "pypro")
 
 
-def typed_into(shell: str, script: Path, keys: str) -> str:
-    """Type into a shell on a terminal of its own, and return what it shows."""
+def typed_into(shell: str, *turns: tuple[str, str]) -> str:
+    """Type into a shell on a terminal of its own, each time until it shows what is awaited; return all it showed."""
     process, screen = pty.fork()
     if process == 0:  # pragma: no cover - the shell
         os.environ |= {"TERM": "xterm", "PS1": "> "}
         os.execvp(shell, [shell, "-f", "-i"])
-    shown = b""
+    shown = ""
     try:
-        for line in (f"source {script}\n", keys):
-            os.write(screen, line.encode())
-            end = time.monotonic() + 20
-            quiet = 0
-            while time.monotonic() < end and quiet < 3:
-                ready, _, _ = select.select([screen], [], [], 0.5)
-                quiet = 0 if ready else quiet + 1
-                shown += os.read(screen, 65_536) if ready else b""
+        for keys, awaited in turns:
+            os.write(screen, keys.encode())
+            end = time.monotonic() + 60
+            while awaited not in shown and time.monotonic() < end:
+                if select.select([screen], [], [], 0.5)[0]:
+                    shown += os.read(screen, 65_536).decode(errors="replace")
     finally:
         os.kill(process, signal.SIGKILL)
         os.waitpid(process, 0)
         os.close(screen)
-    return shown.decode(errors="replace")
+    return shown
+
+
+#: What is typed, and what the completed command then says that it was given.
+TYPED = (
+    ("lantern com\t\n", "<completion>"),
+    ("lantern size --engine-v\t\n", "<size --engine-version>"),
+    ("lantern size --engine sg\t\n", "<size --engine sglang>"),
+)
 
 
 def test_tcsh_completes_commands_and_options(missing: Callable[[str], None], tmp_path: Path) -> None:
@@ -337,9 +343,10 @@ def test_tcsh_completes_commands_and_options(missing: Callable[[str], None], tmp
         missing("no tcsh on the path")
     script = tmp_path / "lantern.tcsh"
     script.write_text(command("completion", "tcsh").stdout, encoding="utf-8")
-    shown = typed_into("tcsh", script, "lantern com\t\025lantern size --engine-v\t\025lantern size --engine sg\t")
-    for words in ("lantern completion ", "lantern size --engine-version ", "lantern size --engine sglang "):
-        assert words in shown
+    start = f"source {script}; alias lantern 'echo \"<\\!*>\"'; echo rea''dy\n"
+    shown = typed_into("tcsh", (start, "ready\r"), *TYPED)
+    for _, awaited in TYPED:
+        assert awaited in shown.replace(" >", ">")
 
 
 def test_zsh_completes_commands_models_and_cards(missing: Callable[[str], None], tmp_path: Path) -> None:
@@ -350,9 +357,13 @@ def test_zsh_completes_commands_models_and_cards(missing: Callable[[str], None],
     start = f"fpath=({tmp_path} $fpath)\nautoload -Uz compinit\ncompinit -u -D\nlantern() {{ print -r -- '<'$*'>' }}\n"
     script.write_text(start, encoding="utf-8")
     # A shell draws only what changes, so the command says what it was given.
-    shown = typed_into("zsh", script, "lantern com\t\nlantern size --model Qwen3-32\t\nlantern size --gpu GH\t\n")
-    for words in ("<completion>", "<size --model Qwen3-32B>", "<size --gpu GH200>"):
-        assert words in shown
+    own = (
+        ("lantern size --model Qwen3-32\t\n", "<size --model Qwen3-32B>"),
+        ("lantern size --gpu GH\t\n", "<size --gpu GH200>"),
+    )
+    shown = typed_into("zsh", (f"source {script}; echo rea''dy\n", "ready\r"), *TYPED, *own)
+    for _, awaited in (*TYPED, *own):
+        assert awaited in shown
 
 
 def test_fish_completes_commands_models_cards_and_files(missing: Callable[[str], None], tmp_path: Path) -> None:
@@ -370,7 +381,7 @@ def test_fish_completes_commands_models_cards_and_files(missing: Callable[[str],
 
     assert offered("lantern si") == {"size", "simulate"}
     assert {"Qwen3-32B", "Qwen3-30B-A3B"} <= offered("lantern size --model Qwen3")
-    assert offered("lantern size --gpu H20") == {"H20", "H200", "H20-141-GB"}
+    assert {"H20", "H200", "H20-141-GB"} <= offered("lantern size --gpu H20")
     assert offered("lantern size --engine ") == {"vllm", "sglang", "tensorrt-llm"}
     assert offered("lantern size --eng") == {"--engine", "--engine-version"}
     assert "pyproject.toml" in offered("lantern explain-log pypro")
