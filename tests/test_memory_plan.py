@@ -167,7 +167,7 @@ UNSAID = {"l40s-8b", "l4-8b-refused"}
 
 
 @pytest.mark.parametrize("log", PUBLISHED, ids=lambda log: log["id"])
-def test_published_logs_that_no_rule_was_fitted_to(log: dict[str, Any]) -> None:
+def test_published_logs_that_are_not_in_the_table(log: dict[str, Any]) -> None:
     asked = dict(log["plan"])
     model = find_model(asked.pop("model"))
     if "stored" in asked:
