@@ -12,9 +12,9 @@ from pathlib import Path
 from sqlalchemy import Connection
 
 from lantern_grading import receipts, roster
-from lantern_grading.autograded import one_line
 from lantern_grading.classroom import Classroom, replace_file, student_id, utc
 from lantern_grading.database import Database, GradingStopped
+from lantern_grading.harmless import one_line
 from lantern_grading.platforms import Incoming, from_folder, from_zip, matcher
 from lantern_grading.reading import content_hash, is_theirs, read_folder
 from lantern_grading.receipts import Receipt
