@@ -43,11 +43,12 @@ def _grading(commands: argparse._SubParsersAction) -> None:  # type: ignore[type
 
 def _variant(given: argparse.Namespace) -> None:
     from lantern_grading import variants
+    from lantern_grading.variants import notebooks
 
     if not given.list and not given.student:
         raise ValueError("student must be one id or more, got none. Say --student ID, or --list.")
     for student in given.student:
-        print(variants.write(given.assignment, student, given.out, course=given.course))
+        print(notebooks.write(given.assignment, student, given.out, course=given.course))
     if given.list:
         names = list(variants.choices(given.assignment))
         print("\t".join(["student", *names]))
@@ -149,4 +150,7 @@ def _run(given: argparse.Namespace) -> int:
 
 
 if __name__ == "__main__":
+    # nbformat loads jsonschema, and that a parser of international web addresses which compiles 35 grammars: half of
+    # the time in which a command starts. No notebook's schema has such an address, and jsonschema does without.
+    sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
     sys.exit(main())

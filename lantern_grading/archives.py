@@ -77,7 +77,7 @@ def entries(archive: zipfile.ZipFile, notes: list[str]) -> Iterator[tuple[str, z
     for entry in listed:
         if entry.is_dir():
             continue
-        name, mode = safe_name(entry.filename), entry.external_attr >> 16
+        name, mode = safe_name(_read_name(entry)), entry.external_attr >> 16
         if name is None:
             notes.append(f"An entry with an unsafe name was left out: {ascii(entry.filename)[:80]}.")
         elif stat.S_IFMT(mode) not in (0, stat.S_IFREG):
@@ -89,6 +89,16 @@ def entries(archive: zipfile.ZipFile, notes: list[str]) -> Iterator[tuple[str, z
         else:
             seen.add(name)
             yield name, entry
+
+
+def _read_name(entry: zipfile.ZipInfo) -> str:
+    """Return an entry's name. Canvas writes UTF-8 and does not say so: ``unicode_names`` of rubyzip is off."""
+    if entry.flag_bits & 0x800:
+        return entry.filename
+    try:
+        return entry.filename.encode("cp437").decode("utf-8")
+    except UnicodeError:
+        return entry.filename
 
 
 def read_entry(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, most: int = MAX_NOTEBOOK_BYTES) -> bytes:

@@ -6,20 +6,19 @@ import re
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 
-from dateutil import parser as dates
-from dateutil import tz
 from sqlalchemy import Connection
 
 from lantern_grading import receipts, roster
-from lantern_grading.autograded import one_line
 from lantern_grading.classroom import Classroom, replace_file, student_id, utc
 from lantern_grading.database import Database, GradingStopped
+from lantern_grading.harmless import one_line
 from lantern_grading.platforms import Incoming, from_folder, from_zip, matcher
 from lantern_grading.reading import content_hash, is_theirs, read_folder
 from lantern_grading.receipts import Receipt
+from lantern_grading.worksheet import Worksheet, read_worksheet
 
 PLATFORMS = ("folder", "canvas", "moodle")
 
@@ -103,14 +102,13 @@ def collect(
         with database.reading() as connection:
             people = roster.everybody(connection)
             known = roster.identities(connection, _called(platform, assignment))
-        sheet = read_worksheet(worksheet, people, zone) if worksheet else {}
-        find = matcher(platform, people, known, {key: student for key, (student, _) in sheet.items()})
-        by_student = {student: moment for student, moment in sheet.values() if moment}
-        received = {**by_student, **(times or {})}
+        sheet = read_worksheet(worksheet, people, zone) if worksheet else Worksheet()
+        find = matcher(platform, people, known, sheet)
+        received = {**sheet.received, **(times or {})}
         for each in incoming:
-            student = find(each)
             try:
-                _take(classroom, database, assignment, platform, each, student, received, report)
+                for student in find(each) or [None]:
+                    _take(classroom, database, assignment, platform, each, student, received, report)
             except OSError as error:
                 raise GradingStopped(f"{error.strerror}. Nothing is lost: make room and collect again.") from error
     return report
@@ -166,7 +164,7 @@ def _take(
 
     def change(connection: Connection) -> None:
         receipts.write(connection, receipt)
-        if platform != "folder":
+        if incoming.person and platform != "folder":
             roster.identify(connection, student, _called(platform, assignment), incoming.key)
 
     database.write(change)
@@ -204,90 +202,3 @@ def _write(folder: Path, files: list[tuple[str, bytes]]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for name, content in files:
         replace_file(folder / name, content)
-
-
-def read_times(path: Path) -> dict[str, datetime]:
-    """Read when files came: CSV with the columns ``student`` and ``received``, the latter with its zone.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-
-    Returns
-    -------
-    dict of str to datetime
-        By student.
-
-    Raises
-    ------
-    ValueError
-        If a time cannot be read, or has no zone.
-    """
-    found = {}
-    for line, row in enumerate(roster.table(path), 2):
-        try:
-            moment = datetime.fromisoformat(row.get("received", ""))
-        except ValueError:
-            moment = datetime.min
-        if moment.tzinfo is None or not row.get("student"):
-            raise ValueError(
-                f"line {line} of {path.name} must have a student and a time received with its zone, got"
-                f" {row.get('received', '')!r}. Write 2026-10-09T17:59:00+02:00."
-            )
-        found[row["student"]] = moment.astimezone(UTC)
-    return found
-
-
-def read_worksheet(path: Path, people: list[roster.Person], zone: str) -> dict[str, tuple[str, datetime | None]]:
-    """Read Moodle's grading worksheet: a student and a time for each number.
-
-    Parameters
-    ----------
-    path : Path
-        The worksheet as downloaded.
-    people : list of Person
-        The roster; rows are found by e-mail address, by ID number, or by a name that one person has.
-    zone : str
-        The time zone of its times; without, they are not used [text].
-
-    Returns
-    -------
-    dict of str to (str, datetime or None)
-        Student and time by number.
-
-    Raises
-    ------
-    ValueError
-        If it is no worksheet, or there is no such zone.
-    """
-    rows = roster.table(path)
-    if not rows or "Identifier" not in rows[0]:
-        raise ValueError(f"the worksheet {path.name} must have the column Identifier. Moodle: View all submissions.")
-    place = tz.gettz(zone) if zone else None
-    if zone and place is None:
-        raise ValueError(f"zone must be a time zone's name, got {zone!r}. Write for example Europe/Berlin.")
-    ids = {person.student: person.student for person in people}
-    mails = {person.email.lower(): person.student for person in people if person.email}
-    names: dict[str, list[str]] = {}
-    for person in people:
-        names.setdefault(person.full_name.lower(), []).append(person.student)
-    found: dict[str, tuple[str, datetime | None]] = {}
-    for row in rows:
-        number = re.search(r"\d+", row["Identifier"])
-        same = names.get(row.get("Full name", "").lower(), [])
-        by_name = same[0] if len(same) == 1 else None
-        student = mails.get(row.get("Email address", "").lower()) or ids.get(row.get("ID number", "")) or by_name
-        if number is None or student is None:
-            continue
-        found[number[0]] = student, _when(row.get("Last modified (submission)", ""), place)
-    return found
-
-
-def _when(text: str, place: object) -> datetime | None:
-    if place is None or not text.strip(" -"):
-        return None
-    try:
-        return dates.parse(text).replace(tzinfo=place).astimezone(UTC)  # type: ignore[arg-type]
-    except (ValueError, OverflowError):
-        return None

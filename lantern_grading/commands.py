@@ -8,9 +8,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from lantern_grading import dashboard, exports, ledger, marks, privacy, regrade, roster, run
+from lantern_grading import dashboard, exports, ledger, marks, privacy, receipts, regrade, roster, run
 from lantern_grading.classroom import Classroom, replace_file
-from lantern_grading.collect import collect, read_times
+from lantern_grading.collect import collect
 from lantern_grading.database import Database
 from lantern_grading.feedback_pages import refresh
 from lantern_grading.template import Template, load
@@ -41,7 +41,7 @@ def enter_roster(given: Namespace, classroom: Classroom) -> int:
 
 def collect_work(given: Namespace, classroom: Classroom) -> int:
     """Take in what was handed in."""
-    times = read_times(given.times) if given.times else None
+    times = receipts.read_times(given.times) if given.times else None
     done = collect(
         classroom, given.assignment, given.source, given.platform,
         times=times, worksheet=given.worksheet, zone=given.zone,

@@ -6,7 +6,7 @@ import statistics
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
-from lantern_grading.autograded import escaped
+from lantern_grading.harmless import escaped
 from lantern_grading.ledger import Attempt
 from lantern_grading.marks import Mark, task
 from lantern_grading.template import Role, Template

@@ -1,6 +1,10 @@
 """Marks for Canvas and Moodle: their own file comes back with one column filled, and nothing else changed.
 
 Only a score that belongs to the file that lies there, and of which no part waits for a person, is written.
+
+The columns are those of ``lib/gradebook_exporter.rb`` and ``lib/gradebook_importer.rb`` in
+github.com/instructure/canvas-lms, and of Moodle's worksheet (see ``worksheet``), which its importer finds by the names
+Identifier, Grade and Last modified (grade).
 """
 
 from __future__ import annotations
@@ -14,6 +18,15 @@ from pathlib import Path
 
 from lantern_grading.marks import Mark, number_text
 from lantern_grading.roster import Person, table
+from lantern_grading.worksheet import finder, number_of
+
+#: The columns with which Canvas finds a student, in its order; the name is one column, or two by the teacher's choice.
+_CANVAS_STUDENT = (
+    *("Student", "LastName", "FirstName", "ID", "SIS User ID", "SIS Login ID", "Integration ID", "Root Account"),
+    "Section",
+)
+#: What stands in a cell that is not for us to fill: excused; not assigned, or anonymous until it is posted.
+_NOT_OURS = ("EX", "N/A")
 
 
 @dataclass(frozen=True)
@@ -51,9 +64,10 @@ def canvas(marks: Sequence[Mark], people: Sequence[Person], gradebook: Path, col
     ValueError
         If the column is not there, or counts other points than the lab.
     """
-    rows = table(gradebook)
+    rows = table(gradebook, strip=False)
     header = list(rows[0]) if rows else []
-    for name in ("Student", "ID"):
+    name_column = "LastName" if "LastName" in header else "Student"
+    for name in (name_column, "ID"):
         if name not in header:
             raise ValueError(f"{gradebook.name} must be a gradebook from Canvas with the column {name}, got none.")
     found = [name for name in header if name == column] or [
@@ -61,21 +75,26 @@ def canvas(marks: Sequence[Mark], people: Sequence[Person], gradebook: Path, col
     ]
     if len(found) != 1:
         raise ValueError(f"column must name one column of {gradebook.name}, got {column!r}, which fits {len(found)}.")
-    keep = [name for name in ("Student", "ID", "SIS User ID", "SIS Login ID", "Section") if name in header] + found
+    keep = [name for name in _CANVAS_STUDENT if name in header] + found
     by_number = {person.canvas: person.student for person in people if person.canvas}
     places = {mark.student: mark for mark in marks}
-    filled, seen = [], set()
+    filled: list[list[str]] = []
+    seen: dict[str, str] = {}
     for row in rows:
-        if row["Student"].strip().lower() == "points possible":
+        if row[name_column].strip().lower() == "points possible":
             _same_points(row.get(found[0], ""), marks, gradebook.name)
-            filled.append(["    Points Possible", *(row.get(name, "") for name in keep[1:])])
+            filled.append([row.get(name, "") for name in keep])
             continue
         student = by_number.get(row["ID"]) or next(
             (row[name] for name in ("SIS Login ID", "SIS User ID") if row.get(name) in places), None
         )
         if student is None or student not in places:
             continue
-        seen.add(student)
+        there = row.get(found[0], "").strip()
+        if there.upper() in _NOT_OURS:
+            seen[student] = f"Canvas has {there} there"
+            continue
+        seen[student] = ""
         filled.append([*(row.get(name, "") for name in keep[:-1]), _score(places[student], partial)])
     return Export(_text(keep, filled, quoted=False), *_who(marks, seen, partial))
 
@@ -108,23 +127,25 @@ def moodle(
     ValueError
         If a column is missing, or it counts other points than the lab.
     """
-    rows = table(worksheet)
+    rows = table(worksheet, strip=False)
     header = list(rows[0]) if rows else []
     for name in ("Identifier", "Grade"):
         if name not in header:
             raise ValueError(f"{worksheet.name} must be a grading worksheet with the column {name}, got none.")
-    mails = {person.email.lower(): person.student for person in people if person.email}
+    most = next((name for name in header if name.lower() == "maximum grade"), "")
+    find = finder(people)
     places = {mark.student: mark for mark in marks}
-    filled, seen = [], set()
+    filled: list[list[str]] = []
+    seen: dict[str, str] = {}
     for row in rows:
-        if row.get("Maximum Grade"):
-            _same_points(row["Maximum Grade"], marks, worksheet.name)
-        number = re.search(r"\d+", row["Identifier"])
-        student = numbers.get(number[0]) if number else None
-        student = student or mails.get(row.get("Email address", "").lower()) or row.get("ID number", "")
+        if row.get(most):
+            _same_points(row[most], marks, worksheet.name)
+        student = numbers.get(number_of(row)) or find(row)
         if student in places:
-            seen.add(student)
-            row = {**row, "Grade": _score(places[student], partial)}
+            locked = row.get("Grade can be changed", "").strip().lower() == "no"
+            seen[student] = "Moodle says that the grade cannot be changed" if locked else ""
+            if not locked:
+                row = {**row, "Grade": _score(places[student], partial)}
         filled.append([row.get(name, "") for name in header])
     return Export(_text(header, filled, quoted=True), *_who(marks, seen, partial))
 
@@ -143,14 +164,16 @@ def _score(mark: Mark, partial: bool) -> str:
     return number_text(mark.score) if mark.complete or (partial and mark.score is not None) else ""
 
 
-def _who(marks: Sequence[Mark], seen: set[str], partial: bool) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
+def _who(
+    marks: Sequence[Mark], seen: Mapping[str, str], partial: bool
+) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
+    """Tell who was written and who was left out; ``seen`` has what stands against each student of the file."""
     written, left_out = [], []
     for mark in marks:
-        if mark.student in seen and _score(mark, partial):
+        if seen.get(mark.student) == "" and _score(mark, partial):
             written.append(mark.student)
         elif mark.status != "not submitted":
-            why = "not in the platform's file" if mark.student not in seen else _why(mark)
-            left_out.append((mark.student, why))
+            left_out.append((mark.student, seen.get(mark.student, "not in the platform's file") or _why(mark)))
     return tuple(written), tuple(left_out)
 
 

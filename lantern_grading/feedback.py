@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lantern_grading.autograded import escaped
+from lantern_grading.harmless import escaped
 from lantern_grading.ledger import Attempt
 from lantern_grading.outcome import State, TestResult
 

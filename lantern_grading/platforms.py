@@ -1,4 +1,15 @@
-"""What the files of a class are called when a platform hands them over, and who handed them in."""
+"""What the files of a class are called when a platform hands them over, and who handed them in.
+
+Canvas (``lib/content_zipper.rb`` in github.com/instructure/canvas-lms): the sortable name in small letters and without
+signs, ``LATE`` if it is, the user's number, the file's number, the file. Letters of all alphabets, digits and ``_``
+stay in the name. A file that was handed in again is ``week1-1.ipynb``. In an anonymous assignment ``anon_`` and five
+signs stand for name and number. The work of a group has the group's name and the number of one member.
+
+Moodle (``mod/assign/classes/downloader.php`` in github.com/moodle/moodle): the full name, in which ``_`` became a
+space, the number of the participant, ``assignsubmission`` and the kind of submission; then a folder, or the file in
+the same name. In older versions the folder's name ends in ``_``. Under blind marking the name is ``Participant``. The
+work of a group has the group's name and number, and of those in no group ``Default group`` and no number.
+"""
 
 from __future__ import annotations
 
@@ -11,22 +22,27 @@ from pathlib import Path
 from lantern_grading.archives import MAX_STUDENT_BYTES, entries, read_entry, unpack_inner
 from lantern_grading.reading import MAX_FILES, is_notebook, read_folder
 from lantern_grading.roster import Person, squeezed
+from lantern_grading.worksheet import Worksheet
 
-#: ``lovelaceada_LATE_12345_67890_week1-2.ipynb``: name, mark, the user's number, the file's number, the file.
-_CANVAS = re.compile(r"(?P<who>[^_/]+)_(?P<late>LATE_)?(?P<key>\d+)_(?P<file>\d+)_(?P<name>[^/]+)")
-#: ``Ada Lovelace_123456_assignsubmission_file_/week1.ipynb``, and the same in one name without a folder.
-_MOODLE = re.compile(r"(?P<who>[^/]+?)_(?P<key>\d+)_assignsubmission_(?P<what>[a-z]+)_?/?(?P<name>.*)")
+#: ``lovelaceada_LATE_12345_67890_week1-2.ipynb``, ``LATE_anon_aB3xZ_67890_week1.ipynb``, ``lovelaceada_123_text.html``.
+_CANVAS = re.compile(
+    r"(?:(?P<who>(?!(?:LATE_)?anon_[0-9A-Za-z]{5}_)[^/]+?)_)?(?P<late>LATE_)?(?P<key>\d+|anon_[0-9A-Za-z]{5})"
+    r"_(?:(?P<what>text|link)\.html|(?P<file>\d+)_(?P<name>[^/]+))"
+)
+#: ``Ada Lovelace_123456_assignsubmission_file/week1.ipynb``, and the same in one name without a folder.
+_MOODLE = re.compile(r"(?P<who>[^/]+?)(?:_(?P<key>\d+))?_assignsubmission_(?P<what>[a-z]+)_?/?(?P<name>.*)")
 
 
 @dataclass
 class Incoming:
-    """What one person handed in, by what the platform calls that person."""
+    """What one person or group handed in, by what the platform calls it. ``person``: whether the key is a person's."""
 
     key: str
     who: str = ""
     late: bool = False
     files: dict[str, bytes] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    person: bool = True
 
 
 def from_folder(top: Path) -> list[Incoming]:
@@ -73,6 +89,7 @@ def from_zip(path: Path, platform: str, notes: list[str]) -> list[Incoming]:
         If it is no archive, or nothing in it has a name as that platform gives.
     """
     found: dict[str, Incoming] = {}
+    texts = 0
     try:
         with zipfile.ZipFile(path) as archive:
             for name, entry in entries(archive, notes):
@@ -81,12 +98,16 @@ def from_zip(path: Path, platform: str, notes: list[str]) -> list[Incoming]:
                     notes.append(f"An entry has no name as {platform} gives: {ascii(name)[:80]}.")
                     continue
                 key, who, late, inner = placed
+                if not inner:
+                    texts += 1
+                    notes.append(f"{key}: a text or a link was handed in. Only files are taken.")
+                    continue
                 student = found.setdefault(key, Incoming(key, who))
                 student.late |= late
                 _take(student, inner, archive, entry)
     except zipfile.BadZipFile as error:
         raise ValueError(f"the archive {path.name} cannot be read: {error}.") from None
-    if not found:
+    if not found and not texts:
         raise ValueError(f"the archive {path.name} must hold files named as {platform} names them, got none.")
     for student in found.values():
         _open_archives(student)
@@ -94,15 +115,15 @@ def from_zip(path: Path, platform: str, notes: list[str]) -> list[Incoming]:
 
 
 def _placed(name: str, platform: str) -> tuple[str, str, bool, str] | None:
-    """Tell key, name, lateness and file of an entry."""
+    """Tell key, name, lateness and file of an entry; no file if a text was handed in."""
     if platform == "canvas":
         match = _CANVAS.fullmatch(name.rsplit("/", 1)[-1])
-        return (match["key"], match["who"], bool(match["late"]), match["name"]) if match else None
+        return (match["key"], match["who"] or "", bool(match["late"]), match["name"] or "") if match else None
     if platform == "moodle":
         match = _MOODLE.fullmatch(name)
-        if match is None or match["what"] != "file" or not match["name"]:
+        if match is None or (match["what"] == "file" and not match["name"]):
             return None
-        return match["key"], match["who"], False, match["name"]
+        return match["key"] or "no-number", match["who"], False, match["name"] if match["what"] == "file" else ""
     key, _, inner = name.partition("/")
     return (key, "", False, inner) if inner else None
 
@@ -135,12 +156,12 @@ def _open_archives(student: Incoming) -> None:
 
 
 def matcher(
-    platform: str, people: list[Person], known: Mapping[str, str], worksheet: Mapping[str, str]
-) -> Callable[[Incoming], str | None]:
-    """Return what finds a student's id for what a platform says.
+    platform: str, people: list[Person], known: Mapping[str, str], sheet: Worksheet
+) -> Callable[[Incoming], list[str]]:
+    """Return what finds the students' ids for what a platform says.
 
     By what is known from before, then by the platform's list, then by the number on the roster, and last by a
-    name that only one person has.
+    name that only one person has. In an assignment for groups, by the group's name alone: its number is no person's.
 
     Parameters
     ----------
@@ -150,13 +171,13 @@ def matcher(
         The roster.
     known : mapping
         Students by what the platform called them before.
-    worksheet : mapping
-        Students by the platform's number, from its own list.
+    sheet : Worksheet
+        The platform's own list.
 
     Returns
     -------
     callable
-        From an Incoming to a student's id, or None.
+        From an Incoming to students' ids: one, all members of a group, or none.
     """
     roster = {person.student for person in people}
     numbers = {person.canvas: person.student for person in people if person.canvas} if platform == "canvas" else {}
@@ -166,13 +187,16 @@ def matcher(
         if squeezed_name:
             names.setdefault(squeezed_name, []).append(person.student)
 
-    def find(incoming: Incoming) -> str | None:
+    def find(incoming: Incoming) -> list[str]:
         if platform == "folder":
-            return incoming.key if not roster or incoming.key in roster else None
-        for table in (known, worksheet, numbers):
+            return [incoming.key] if not roster or incoming.key in roster else []
+        if sheet.groups:
+            incoming.person = False
+            return list(sheet.groups.get(squeezed(incoming.who), ()))
+        for table in (known, sheet.students, numbers):
             if incoming.key in table:
-                return table[incoming.key]
+                return [table[incoming.key]]
         same = names.get(squeezed(incoming.who), [])
-        return same[0] if len(same) == 1 else None
+        return same if len(same) == 1 else []
 
     return find

@@ -16,6 +16,7 @@ from traitlets.config import Config
 
 from lantern_grading import variants
 from lantern_grading.regions import HIDDEN, secret_lines, without
+from lantern_grading.variants import notebooks
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 REMOVED = "[removed: this output showed hidden tests]"
@@ -76,9 +77,9 @@ class GiveParameters(NbGraderPreprocessor):
     def preprocess(self, nb: NotebookNode, resources: Any) -> tuple[NotebookNode, Any]:
         """Replace the cell with the parameters by one made from the record."""
         about = resources["nbgrader"]
-        nb = variants.inject(nb, variants.recorded(about["assignment"], about["student"], Path(self.course)))
+        nb = notebooks.inject(nb, variants.recorded(about["assignment"], about["student"], Path(self.course)))
         for cell in nb.cells:
-            if variants.INJECTED in cell.metadata.get("tags", []):
+            if notebooks.INJECTED in cell.metadata.get("tags", []):
                 # The gradebook knows the cells that all students share, and trips over others.
                 del cell.metadata["nbgrader"]
         return nb, resources

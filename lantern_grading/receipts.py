@@ -6,11 +6,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 
 from sqlalchemy import Connection, select, text
 
 from lantern_grading.database import RECEIPTS, Database
 from lantern_grading.late import LateRules
+from lantern_grading.roster import table
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,39 @@ def days_late(rules: LateRules, assignment: str, student: str, receipt: Receipt 
         return 0
     received = receipt.received.replace(tzinfo=UTC) if receipt.received else None
     return rules.days_late(assignment, student, received, receipt.late)
+
+
+def read_times(path: Path) -> dict[str, datetime]:
+    """Read when files came: CSV with the columns ``student`` and ``received``, the latter with its zone.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+
+    Returns
+    -------
+    dict of str to datetime
+        By student.
+
+    Raises
+    ------
+    ValueError
+        If a time cannot be read, or has no zone.
+    """
+    found = {}
+    for line, row in enumerate(table(path), 2):
+        try:
+            moment = datetime.fromisoformat(row.get("received", ""))
+        except ValueError:
+            moment = datetime.min
+        if moment.tzinfo is None or not row.get("student"):
+            raise ValueError(
+                f"line {line} of {path.name} must have a student and a time received with its zone, got"
+                f" {row.get('received', '')!r}. Write 2026-10-09T17:59:00+02:00."
+            )
+        found[row["student"]] = moment.astimezone(UTC)
+    return found
 
 
 @contextmanager

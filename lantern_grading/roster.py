@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
+import io
 import re
+import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,8 +21,8 @@ _STUDENT = api.Student.__table__
 #: Our column, and what it is called elsewhere (in small letters).
 _COLUMNS: dict[str, tuple[str, ...]] = {
     "id": ("id", "student id", "username", "sis login id", "sis user id", "id number", "email address"),
-    "last_name": ("last_name", "last name", "surname"),
-    "first_name": ("first_name", "first name"),
+    "last_name": ("last_name", "last name", "lastname", "surname"),
+    "first_name": ("first_name", "first name", "firstname"),
     "email": ("email", "email address"),
     "name": ("student", "full name", "name"),
 }
@@ -42,13 +44,15 @@ class Person:
         return f"{self.first_name} {self.last_name}".strip()
 
 
-def table(path: Path) -> list[dict[str, str]]:
+def table(path: Path, *, strip: bool = True) -> list[dict[str, str]]:
     """Read a CSV file with a header, as spreadsheets and platforms write it.
 
     Parameters
     ----------
     path : Path
-        The file; commas, semicolons or tabs.
+        The file; commas, semicolons or tabs. A cell may have several lines.
+    strip : bool
+        Whether to leave out blanks around a cell.
 
     Returns
     -------
@@ -68,11 +72,12 @@ def table(path: Path) -> list[dict[str, str]]:
         text = path.read_bytes().decode("cp1252", "replace")
     first = text.split("\n", 1)[0]
     sign = max(",;\t", key=first.count)
-    rows = list(csv.reader(text.splitlines(), delimiter=sign))
+    rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=sign))
     if not rows or len(rows[0]) < 1 or not any(rows[0]):
         raise ValueError(f"the file {path} must begin with the names of its columns.")
     header = [name.strip() for name in rows[0]]
-    return [dict(zip(header, (cell.strip() for cell in row), strict=False)) for row in rows[1:] if any(row)]
+    cells = ([cell.strip() if strip else cell for cell in row] for row in rows[1:] if any(row))
+    return [dict(zip(header, row, strict=False)) for row in cells]
 
 
 def read(path: Path) -> list[Person]:
@@ -98,7 +103,7 @@ def read(path: Path) -> list[Person]:
     seen: dict[str, int] = {}
     for line, row in enumerate(table(path), 2):
         lower = {name.lower(): value for name, value in row.items()}
-        if lower.get("student", "").strip().lower() in ("points possible", "student, test", "test student"):
+        if _is_nobody(lower):
             continue
         person = _person(lower, line)
         if person.student in seen:
@@ -108,6 +113,15 @@ def read(path: Path) -> list[Person]:
     if not people:
         raise ValueError(f"the roster {path} must have a row for each student, got none.")
     return people
+
+
+def _is_nobody(row: Mapping[str, str]) -> bool:
+    """Tell the rows of Canvas's gradebook that are no people: manual posting, points possible, the test student."""
+    name = (row.get("student") or f"{row.get('lastname', '')}, {row.get('firstname', '')}").strip(" ,").lower()
+    posting = {value for value in row.values() if value}
+    if posting and all(re.match("(?:muted|manual posting)", value, re.IGNORECASE) for value in posting):
+        return True
+    return name in ("points possible", "student, test", "test student")
 
 
 def _person(row: Mapping[str, str], line: int) -> Person:
@@ -186,14 +200,16 @@ def identities(connection: Connection, platform: str) -> dict[str, str]:
 
 
 def squeezed(name: str) -> str:
-    """Write a name as Canvas does in names of files: small letters, nothing else.
+    """Write a name so that it can be compared: small letters and digits of any alphabet, nothing else.
+
+    Canvas's names of files have ``_`` besides; an archive that a Mac packed has ``ü`` in two signs.
 
     Examples
     --------
-    >>> squeezed("O'Brien, Ada M.")
-    'obrienadam'
+    >>> squeezed("O'Brien, Ada M."), squeezed("Mu\u0308ller_Zo\u00eb") == squeezed("MÜLLER ZOË")
+    ('obrienadam', True)
     """
-    return re.sub(r"[\W_]", "", name.lower())
+    return re.sub(r"[\W_]", "", unicodedata.normalize("NFKC", name).lower())
 
 
 def _harmless(name: str) -> str:

@@ -17,11 +17,12 @@ from sqlalchemy import Connection
 
 from lantern_grading import gradebook, ledger, receipts, variants
 from lantern_grading.assess import Assessed, Grader, Job
-from lantern_grading.autograded import autograded, one_line
+from lantern_grading.autograded import autograded
 from lantern_grading.classroom import Classroom, replace_file, utc
 from lantern_grading.database import Database, GradingStopped
 from lantern_grading.feedback_pages import refresh
 from lantern_grading.gradebook import answer_hash
+from lantern_grading.harmless import one_line
 from lantern_grading.ledger import Attempt
 from lantern_grading.outcome import State
 from lantern_grading.reading import HandedIn, read_folder

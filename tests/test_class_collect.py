@@ -19,9 +19,10 @@ from small_class import QUIZ, FakeGrader, hand_in, submission, write_source
 from lantern_grading import exports, marks, roster, run
 from lantern_grading.archives import safe_name
 from lantern_grading.classroom import Classroom
-from lantern_grading.collect import Collected, collect, read_times
+from lantern_grading.collect import Collected, collect
 from lantern_grading.database import Database
 from lantern_grading.late import LateRules
+from lantern_grading.receipts import read_times
 from lantern_grading.template import Template, load
 
 ROSTER = """id,last_name,first_name,email,canvas
@@ -123,6 +124,101 @@ def test_what_moodle_gives_with_folders_and_without(course: Path, tmp_path: Path
         receipt = receipts.find(connection, QUIZ, "cy2")
         assert receipt is not None
         assert receipt.received == datetime(2026, 10, 9, 15, 30)
+
+
+def without_unicode_flag(path: Path) -> Path:
+    """Clear the bit that says that names are UTF-8, as in archives that Canvas packs."""
+    content = bytearray(path.read_bytes())
+    for mark, place in ((b"PK\x03\x04", 7), (b"PK\x01\x02", 9)):
+        at = content.find(mark)
+        while at >= 0:
+            content[at + place] &= ~0x08
+            at = content.find(mark, at + 4)
+    path.write_bytes(content)
+    return path
+
+
+def test_names_as_canvas_writes_them(course: Path, tmp_path: Path) -> None:
+    more = "id,last_name,first_name,canvas\nvan,van_den Berg,Max,106\nyuki,山田,雪,\n"
+    (tmp_path / "more.csv").write_text(more, encoding="utf-8")
+    with Database(Classroom.open(course).db_url) as database:
+        database.write(lambda connection: roster.enter(connection, roster.read(tmp_path / "more.csv")))
+    source = archive(
+        tmp_path / "submissions.zip",
+        {
+            "van_denbergmax_LATE_106_9001_my_quiz-1.ipynb": submission(),
+            "山田雪_107_9002_quiz.ipynb": submission(),
+            # Handed in for the eighth time, Canvas puts signs by chance behind the name.
+            "müllerzoë_108_9003_quiz-0b1c7a9e-2f0e-4a51-9d6e-0c8f4f1d2a3b.ipynb": submission(),
+            "lovelaceada_101_2026_9_quiz.ipynb": submission(),
+            "obrienbob_102_text.html": b"<p>hello",
+            "youngcy_LATE_103_link.html": b"<a>",
+        },
+    )
+    done = take(course, without_unicode_flag(source), "canvas")
+    assert (sorted(done.new), done.unknown) == (["ada", "van", "yuki", "zoë"], [])
+    assert {"van/quiz/my_quiz-1.ipynb", "yuki/quiz/quiz.ipynb", "ada/quiz/9_quiz.ipynb"} <= files_of(course)
+    assert done.notes == [f"{number}: a text or a link was handed in. Only files are taken." for number in (102, 103)]
+    with Database(Classroom.open(course).db_url) as database, database.reading() as connection:
+        from lantern_grading import receipts
+
+        late = {who: found.late for who in ("van", "ada") if (found := receipts.find(connection, QUIZ, who))}
+    assert late == {"van": True, "ada": False}
+
+
+def test_an_anonymous_assignment_of_canvas_belongs_to_nobody_but_is_kept(course: Path, tmp_path: Path) -> None:
+    names = ("anon_aB3xZ_9001_quiz.ipynb", "LATE_anon_7Yk2p_9002_quiz.ipynb")
+    done = take(course, archive(tmp_path / "submissions.zip", dict.fromkeys(names, submission())), "canvas")
+    assert (done.new, sorted(done.unknown)) == ([], ["anon_7Yk2p", "anon_aB3xZ"])
+    kept = sorted(path.parent.name[:10] for path in (course / "unmatched").rglob("*.ipynb"))
+    assert kept == ["anon_7Yk2p", "anon_aB3xZ"]
+
+
+SHEET = (
+    "Identifier,Full name,Email address,Status,{more}Grade,Maximum grade,Grade can be changed,"
+    "Last modified (submission),Last modified (grade),Feedback comments\n"
+)
+
+
+def test_blind_marking_in_moodle(course: Path, tmp_path: Path) -> None:
+    """The archive has no name; who may see names gets them in the worksheet."""
+    names = ("Participant_5001_assignsubmission_file/quiz.ipynb", "Participant_5002_assignsubmission_file/quiz.ipynb")
+    source = archive(tmp_path / "blind.zip", dict.fromkeys(names, submission()))
+    assert sorted(take(course, source, "moodle").unknown) == ["5001", "5002"]
+    sheet = tmp_path / "grades.csv"
+    row = "Participant 5001,Ada Lovelace,,Submitted for grading,,10.00,Yes,-,-,\n"
+    sheet.write_text(SHEET.format(more="") + row, encoding="utf-8")
+    done = take(course, source, "moodle", worksheet=sheet)
+    assert (done.new, done.unknown) == (["ada"], ["5002"])
+
+
+def test_the_work_of_a_group_in_moodle_is_that_of_all_its_members(course: Path, tmp_path: Path) -> None:
+    source = archive(
+        tmp_path / "groups.zip",
+        {
+            "Team North_5001_assignsubmission_file/quiz.ipynb": submission(),
+            "Default group_assignsubmission_file/quiz.ipynb": submission(one="wrong"),
+            "Team South_7_assignsubmission_file/quiz.ipynb": submission(),
+        },
+    )
+    # Without the list nobody's work is taken for another's, and all of it is kept.
+    assert sorted(take(course, source, "moodle").unknown) == ["5001", "7", "no-number"]
+    sheet = tmp_path / "grades.csv"
+    # The number of the group is by chance that of another student.
+    rows = [("5001", "Zoë Müller", "zoe", "Default group"), ("5002", "Ada Lovelace", "ada", "Team_North")]
+    rows += [("5003", "Bob O'Brien", "bob", "Team_North")]
+    sheet.write_text(
+        SHEET.format(more="Group,")
+        + "".join(f"Participant {n},{name},{who}@example.org,,{team},,10.00,Yes,-,-,\n" for n, name, who, team in rows),
+        encoding="utf-8",
+    )
+    done = take(course, source, "moodle", worksheet=sheet)
+    assert (sorted(done.new), done.unknown) == (["ada", "bob", "zoë"], ["7"])
+    place = course / "submitted"
+    assert (place / "zoë" / QUIZ / "quiz.ipynb").read_bytes() == submission(one="wrong")
+    assert (place / "bob" / QUIZ / "quiz.ipynb").read_bytes() == submission()
+    with Database(Classroom.open(course).db_url) as database, database.reading() as connection:
+        assert roster.identities(connection, f"moodle:{QUIZ}") == {}
 
 
 def test_a_folder_for_each_student(course: Path, tmp_path: Path) -> None:
@@ -341,6 +437,17 @@ def test_rosters_as_platforms_export_them(tmp_path: Path) -> None:
     assert roster.read(moodle) == [roster.Person("ada@example.org", "Lovelace", "Ada", "ada@example.org", "")]
 
 
+def test_rows_of_canvas_that_are_no_people(tmp_path: Path) -> None:
+    path = tmp_path / "canvas.csv"
+    path.write_text(
+        "LastName,FirstName,ID,SIS User ID,SIS Login ID,Integration ID,Section,quiz (77)\n"
+        ",,,,,,,Manual Posting\n    Points Possible,,,,,,,10.00\n"
+        "Lovelace,Ada,101,S1,ada,,A,\nStudent,Test,999,,f00,,A,\n",
+        encoding="utf-8",
+    )
+    assert roster.read(path) == [roster.Person("ada", "Lovelace", "Ada", "", "101")]
+
+
 def graded(course: Path, quiz: Template) -> tuple[list[marks.Mark], list[roster.Person]]:
     hand_in(course, "ada")
     hand_in(course, "bob", submission(one="wrong", essay=next(c.source for c in quiz.cells if "essay" in c.cell_id)))
@@ -379,6 +486,48 @@ def test_canvas_gets_its_own_file_back_with_one_column(course: Path, quiz: Templ
     path.write_text(CANVAS.replace(",5,10,", ",5,100,"), encoding="utf-8")
     with pytest.raises(ValueError, match="must count 10 points for this lab, got 100"):
         exports.canvas(found, people, path, QUIZ, partial=False)
+
+
+def test_canvas_with_two_names_semicolons_and_marks_that_are_not_ours(
+    course: Path, quiz: Template, tmp_path: Path
+) -> None:
+    found, people = graded(course, quiz)
+    path = tmp_path / "gradebook.csv"
+    header = "LastName;FirstName;ID;SIS User ID;SIS Login ID;Integration ID;Root Account;Section;Notes;quiz (77)"
+    rows = [";;;;;;;;;Manual Posting", "    Points Possible;;;;;;;;;10,00"]
+    rows += ["Lovelace;Ada;101;S1;ada@x;I1;x.org;A;;EX", "O'Brien;Bob;102;S2;bob@x;I2;x.org;A and B;;1,50"]
+    path.write_text("\ufeff" + "\n".join([header, *rows, ""]), encoding="utf-8")
+    export = exports.canvas(found, people, path, QUIZ, partial=True)
+    assert list(csv.reader(export.text.splitlines())) == [
+        [*header.split(";")[:8], "quiz (77)"],
+        ["    Points Possible", *[""] * 7, "10,00"],
+        ["O'Brien", "Bob", "102", "S2", "bob@x", "I2", "x.org", "A and B", "2"],
+    ]
+    assert export.written == ("bob",)
+    assert ("ada", "Canvas has EX there") in export.left_out
+    path.write_text(path.read_text(encoding="utf-8").replace(";EX", ";N/A"), encoding="utf-8")
+    assert ("ada", "Canvas has N/A there") in exports.canvas(found, people, path, QUIZ, partial=True).left_out
+
+
+def test_moodle_gets_back_what_others_wrote(course: Path, quiz: Template, tmp_path: Path) -> None:
+    """A comment of several lines stays as it is, and a grade that Moodle locked."""
+    found, people = graded(course, quiz)
+    path = tmp_path / "worksheet.csv"
+    comment = '"Well done.\n\n  Look at ""t2""."'
+    path.write_text(
+        SHEET.format(more="") + f"Participant 5001,Ada Lovelace,ada@example.org,,3.00,10.00,No,-,-,\n"
+        f'Participant 5002,Bob O\'Brien,,,,10.00,Yes,-,"Friday, 9 October 2026, 5:30 PM",{comment}\n',
+        encoding="utf-8",
+    )
+    export = exports.moodle(found, people, path, {}, partial=True)
+    rows = list(csv.DictReader(io.StringIO(export.text)))
+    assert [row["Grade"] for row in rows] == ["3.00", "2"]
+    assert rows[1]["Feedback comments"] == 'Well done.\n\n  Look at "t2".'
+    assert rows[1]["Last modified (grade)"] == "Friday, 9 October 2026, 5:30 PM"
+    assert ("ada", "Moodle says that the grade cannot be changed") in export.left_out
+    path.write_text(path.read_text(encoding="utf-8").replace("10.00,Yes", "100.00,Yes"), encoding="utf-8")
+    with pytest.raises(ValueError, match="must count 10 points for this lab, got 100"):
+        exports.moodle(found, people, path, {}, partial=True)
 
 
 def test_moodle_gets_its_worksheet_back(course: Path, quiz: Template, tmp_path: Path) -> None:

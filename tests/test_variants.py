@@ -24,6 +24,7 @@ from lantern_grading.outcome import State, TestResult, Trust
 from lantern_grading.preprocessors import GiveParameters
 from lantern_grading.sandboxed import SandboxGrader, close
 from lantern_grading.template import Role, load
+from lantern_grading.variants import notebooks
 
 ROOT = Path(__file__).resolve().parents[1]
 WEEKS = variants.weeks()
@@ -92,7 +93,7 @@ def test_the_solution_passes_twenty_variants(week, monkeypatch):
     for _ in range(20):
         values = {name: rng.choice(options) for name, options in offered.items()}
         fresh = cases(values) - done
-        assert mutants.run(variants.inject(solution, values), only={test for test, *_ in fresh}) == {}, values
+        assert mutants.run(notebooks.inject(solution, values), only={test for test, *_ in fresh}) == {}, values
         done |= fresh
     for name, options in offered.items():
         if len(options) > 1 and any(name in reads for reads in origins.values()):
@@ -101,7 +102,7 @@ def test_the_solution_passes_twenty_variants(week, monkeypatch):
 
 @EVERY_WEEK
 def test_an_instance_is_the_release_with_one_cell_more(week, tmp_path):
-    folder = variants.write(week, "ada", tmp_path / "out", course=tmp_path)
+    folder = notebooks.write(week, "ada", tmp_path / "out", course=tmp_path)
     made, released = mutants.released(week, folder.parent), mutants.released(week)
     extra = [cell for cell in made.cells if cell.id.endswith("-given")]
     assert len(extra) == 1
@@ -117,25 +118,25 @@ def test_an_instance_is_the_release_with_one_cell_more(week, tmp_path):
     assert files == {path.relative_to(folder) for path in folder.rglob("*")}
     # The same again, and never over somebody's work.
     before = (folder / f"{week}.ipynb").read_bytes()
-    assert (variants.write(week, "ada", tmp_path / "out", course=tmp_path) / f"{week}.ipynb").read_bytes() == before
+    assert (notebooks.write(week, "ada", tmp_path / "out", course=tmp_path) / f"{week}.ipynb").read_bytes() == before
     (folder / f"{week}.ipynb").write_bytes(before + b" ")
     with pytest.raises(ValueError, match="Move it away"):
-        variants.write(week, "ada", tmp_path / "out", course=tmp_path)
+        notebooks.write(week, "ada", tmp_path / "out", course=tmp_path)
 
 
 @EVERY_WEEK
 def test_the_untouched_instance_gets_nothing(week, monkeypatch, tmp_path):
     monkeypatch.chdir(ROOT / "solutions" / week)
     variants.give(week, "ada", tmp_path)
-    exam = variants.exam_source(week, "ada", course=tmp_path)
+    exam = notebooks.exam_source(week, "ada", course=tmp_path)
     stubs = {c.id: c.source for c in mutants.released(week).cells if c.metadata.get("nbgrader", {}).get("solution")}
     assert mutants.run(exam, stubs).keys() == {cell.id for cell in exam.cells if reach.is_test(cell)}
 
 
 def test_the_exam_is_the_source_with_the_recorded_values(tmp_path):
-    assert variants.exam_source("week3", "ada", course=tmp_path) == mutants.solution("week3")
+    assert notebooks.exam_source("week3", "ada", course=tmp_path) == mutants.solution("week3")
     values = variants.give("week3", "ada", tmp_path)
-    exam = variants.exam_source("week3", "ada", course=tmp_path)
+    exam = notebooks.exam_source("week3", "ada", course=tmp_path)
     names = {}
     for cell in itertools.islice((c for c in exam.cells if c.cell_type == "code"), 2):
         exec(cell.source, names)
@@ -143,13 +144,13 @@ def test_the_exam_is_the_source_with_the_recorded_values(tmp_path):
     # The record decides, not the choices of the day.
     (tmp_path / "variants" / "week3" / "ada.json").write_text(json.dumps({**values, "seed": 12345}))
     assert variants.give("week3", "ada", tmp_path)["seed"] == 12345
-    assert "seed = 12345" in variants.exam_source("week3", "ada", course=tmp_path).cells[3].source
+    assert "seed = 12345" in notebooks.exam_source("week3", "ada", course=tmp_path).cells[3].source
 
 
 def test_papermill_itself_replaces_the_cell(tmp_path):
     from papermill.parameterize import parameterize_notebook
 
-    made = variants.inject(mutants.solution("week2"), {"num_slots": 7})
+    made = notebooks.inject(mutants.solution("week2"), {"num_slots": 7})
     made.metadata["papermill"] = {}
     for cell in made.cells:
         cell.metadata.setdefault("tags", [])  # papermill's loader does that
@@ -157,7 +158,7 @@ def test_papermill_itself_replaces_the_cell(tmp_path):
     assert [c.source for c in again.cells if "injected-parameters" in c.metadata.get("tags", [])] == [
         "# Parameters\nnum_slots = 9\n"
     ]
-    assert [c.source for c in variants.inject(again, {}).cells] == [c.source for c in mutants.solution("week2").cells]
+    assert [c.source for c in notebooks.inject(again, {}).cells] == [c.source for c in mutants.solution("week2").cells]
 
 
 @EVERY_WEEK
@@ -167,7 +168,7 @@ def test_the_graders_exam_is_the_notebook_with_the_record(week, tmp_path):
     exam, template = exams.read(week), load(week)
     own = variants.own_cell(template.parameters, values)
     made = exam.given_to(*own)
-    written = exams.of(week, variants.exam_source(week, "ada", course=tmp_path), ROOT / "solutions" / week)
+    written = exams.of(week, notebooks.exam_source(week, "ada", course=tmp_path), ROOT / "solutions" / week)
     assert made == written
     assert made != exam
     assert modules(made) == modules(exam)  # so that sandboxes that wait serve every student
@@ -208,7 +209,7 @@ def marks_of(course, week, source=ROOT / "solutions"):
 @pytest.mark.grading
 def test_one_student_has_a_variant_and_another_the_lab_and_both_get_full_marks(tmp_path):
     course = tmp_path / "class"
-    instance = variants.write("week2", "ada", tmp_path / "out", course=course) / "week2.ipynb"
+    instance = notebooks.write("week2", "ada", tmp_path / "out", course=course) / "week2.ipynb"
     hand_in(course, "ada", "week2", answered(nbformat.read(instance, 4), "week2"))
     hand_in(course, "bob", "week2", answered(mutants.released("week2"), "week2"))
     full = exams.read("week2").max_score
@@ -262,7 +263,7 @@ def test_the_record_decides_and_not_the_submission(tmp_path):
     values = {name: next(v for v in options if v != own.get(name)) for name, options in offered.items()}
     (course / "variants" / "week5").mkdir(parents=True)
     source = probing_exam(tmp_path / "instructor" / "week5", values)
-    instance = variants.inject(mutants.released("week5"), values)
+    instance = notebooks.inject(mutants.released("week5"), values)
     changed, thrown_away, wrong_place = (copy.deepcopy(instance) for _ in range(3))
     lies = "num_ranks = 3\ncontext_len = 1"
     for cell in changed.cells:
@@ -286,7 +287,7 @@ def test_nbgraders_own_autograde_reads_the_record_too(tmp_path):
 
     values = variants.give("week5", "ada", tmp_path)
     step = GiveParameters(config=Config({"GiveParameters": {"course": str(tmp_path)}}))
-    lies = variants.inject(mutants.released("week5"), {"num_ranks": 3})
+    lies = notebooks.inject(mutants.released("week5"), {"num_ranks": 3})
     for student, expected in (("ada", [variants.own_cell("w5-", values)[1]]), ("eve", [])):
         made, _ = step.preprocess(lies, {"nbgrader": {"assignment": "week5", "student": student}})
         own = [cell for cell in made.cells if cell.id == "w5-given"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sqlite3
 import subprocess
@@ -57,7 +58,12 @@ def state(course: Path) -> dict[str, Any]:
         if path.is_file()
     }
     # The record's times of work differ; they stand in no page and no notebook.
+    rows["standing"] = [(*row[:8], _without_seconds(row[8]), row[9]) for row in rows["standing"]]
     return {**rows, "files": files}
+
+
+def _without_seconds(tests: str) -> list[dict[str, Any]]:
+    return [{name: value for name, value in test.items() if name != "seconds"} for test in json.loads(tests)]
 
 
 def new_class(folder: Path) -> Path:
