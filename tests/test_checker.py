@@ -411,6 +411,8 @@ ATTACKS = {
     "an error of the grader's": "class TimeUp(BaseException): pass\nclass BadScoreError(ValueError): pass\n"
     "def double(x): raise TimeUp",
     "no function": "double = 6",
+    "a value that never says what it is": "class M(type):\n    def __getattr__(cls, name):\n        while True: pass\n"
+    "class N(metaclass=M): pass\ndouble = N()",
     "a property that never answers": "class P:\n    @property\n    def shape(self):\n        while True: pass\n"
     "    def __len__(self):\n        while True: pass\ndef double(x): return P()",
     "alarms switched off": "import signal\nsignal.signal(signal.SIGALRM, signal.SIG_IGN)\n"
