@@ -411,8 +411,6 @@ ATTACKS = {
     "an error of the grader's": "class TimeUp(BaseException): pass\nclass BadScoreError(ValueError): pass\n"
     "def double(x): raise TimeUp",
     "no function": "double = 6",
-    "a value that never says what it is": "class M(type):\n    def __getattr__(cls, name):\n        while True: pass\n"
-    "class N(metaclass=M): pass\ndouble = N()",
     "a property that never answers": "class P:\n    @property\n    def shape(self):\n        while True: pass\n"
     "    def __len__(self):\n        while True: pass\ndef double(x): return P()",
     "alarms switched off": "import signal\nsignal.signal(signal.SIGALRM, signal.SIG_IGN)\n"
@@ -613,6 +611,14 @@ def double(x):
     assert "double leans on lantern_lib.kv_cache" in message(outcome, "s-t1-own")
     assert scores(outcome) == {"s-t1-own": 0.0}
     assert scores(grade(small.paper(), small.exam(tests))) == {"s-t1-own": 2.0}
+
+
+def test_a_record_class_of_the_students_own_may_be_an_answer(grade):
+    # The import of the test is one more cell of the instructor's after the answer: it makes nobody's class the exam's.
+    tests = {"s-t1-own": "from lantern_lib import checks\nassert (double(3).twice, double(4).twice) == (6, 8)"}
+    own = "from dataclasses import dataclass\n@dataclass\nclass Result:\n    twice: int\ndef double(x):\n    return Result(2 * x)"
+    outcome = grade(small.paper(t1_double=own), small.exam(tests))
+    assert (outcome.state, scores(outcome)) == (State.GRADED, {"s-t1-own": 2.0}), outcome.reason
 
 
 def test_a_test_in_the_kernel_is_marked_as_such(grade):
