@@ -613,6 +613,14 @@ def double(x):
     assert scores(grade(small.paper(), small.exam(tests))) == {"s-t1-own": 2.0}
 
 
+def test_a_record_class_of_the_students_own_may_be_an_answer(grade):
+    # The import of the test is one more cell of the instructor's after the answer: it makes nobody's class the exam's.
+    tests = {"s-t1-own": "from lantern_lib import checks\nassert (double(3).twice, double(4).twice) == (6, 8)"}
+    own = "from dataclasses import dataclass\n@dataclass\nclass Result:\n    twice: int\ndef double(x):\n    return Result(2 * x)"
+    outcome = grade(small.paper(t1_double=own), small.exam(tests))
+    assert (outcome.state, scores(outcome)) == (State.GRADED, {"s-t1-own": 2.0}), outcome.reason
+
+
 def test_a_test_in_the_kernel_is_marked_as_such(grade):
     exam = small.exam(in_kernel=("s-t1-plain",))
     outcome = grade(small.paper(), exam)

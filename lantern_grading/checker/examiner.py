@@ -168,7 +168,7 @@ class _Examiner:
         """Let the student's names stand for what they did at a place in the notebook, over there and here."""
         if moment == self._moment:
             return
-        found = self.place.ask("at", moment, list(self.sitting.exam.asked))
+        found = self.place.ask("at", moment, list(self.sitting.exam.asked), self.sitting.cell_seconds)
         self._moment = moment
         steps = self.sitting.program.steps
         self.place.sources = tuple(step.source for step in steps[:moment] if step.index >= 0)

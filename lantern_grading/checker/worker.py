@@ -126,16 +126,19 @@ class Worker(Answers):
         for number, (given, source, stop) in enumerate(order["steps"]):
             if number in order["moments"]:
                 self._moments[number] = dict(self.cells.namespace)
+            names = self.cells.namespace
+            before = dict(names) if given else {}
             shown = self.cells.run(number, source, stop)
             if given:
-                self._learn(self.cells.namespace)
+                # What a student defined before it stays the student's.
+                self._learn([value for name, value in names.items() if before.get(name) is not value])
             outputs.append(shown)
         self._moments[len(outputs)] = dict(self.cells.namespace)
         self.send(("ran", outputs))
 
-    def _learn(self, namespace: dict[str, Any]) -> None:
+    def _learn(self, values: list[Any]) -> None:
         """Note the classes that the instructor's cells define: instances of theirs travel by value, or stay there."""
-        for value in list(namespace.values()):
+        for value in values:
             if isinstance(value, type) and value.__module__ == "__main__" and value not in self._keys:
                 self._classes[f"__main__:{value.__qualname__}"] = value
                 if hasattr(value, "__dataclass_fields__"):
