@@ -58,6 +58,7 @@ LAYERS = [
     "speculative",
     "measurements",
     "loose_floors",
+    "engine_ledger",
     "calibration",
     "timing_channel",
     "rollout",
