@@ -4,8 +4,8 @@
     python benchmarks/engine.py            # about 20 minutes on two free cores, 3 GB of disk and of memory
     python benchmarks/engine.py --only decode --formats Q8_0 --threads 1
 
-Every result is a row of a CSV (book/data/engine_cpu.csv, or --out) as soon as it is there. Stop it and start it again:
-it goes on with what is missing. --again measures everything once more and appends: the book takes the best row of
+Every result is a row of a CSV (book/data/engine_cpu.csv, or --out) as soon as its task is done. Stop it and start it
+again: it goes on with what is missing. --again measures everything once more and appends: the book takes the best of
 each, so several runs at different times find the calm moments of a busy machine. The first run writes the model's
 files, with --models into a folder of your choice.
 
@@ -180,7 +180,8 @@ def main() -> int:
         words = " ".join(str(value) for value in asdict(task).values() if value)
         print(f"{number} of {len(tasks)}: {words}", flush=True)
         started = time.perf_counter()
-        for row in measure(task, options.models, options.seconds):
+        # All rows of a task or none, so that one that was stopped is measured again.
+        for row in list(measure(task, options.models, options.seconds)):
             append(options.out, row)
             print(f"   {row.case or row.kind} {row.value:.4g} {row.unit}, median {row.median:.4g}, of {row.count}")
         print(f"   {time.perf_counter() - started:.0f} s", flush=True)
