@@ -62,6 +62,7 @@ LAYERS = [
     "loose_floors",
     "bounded_fit",
     "spreads",
+    "engine_ledger",
     "calibration",
     "timing_channel",
     "rollout",
