@@ -89,7 +89,8 @@ class Stream:
 
     def ended(self) -> bool:
         """Whether the last message is among those that wait to be read."""
-        self._connection.sock.settimeout(0.05)
+        # Shorter than any step: a stream that still runs must not be read to its end.
+        self._connection.sock.settimeout(0.001)
         try:
             return any(message.get("stop") for message in self)
         except (TimeoutError, OSError):
