@@ -76,9 +76,12 @@ format: $(READY) ## format the code
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
+# All extras but `engine`, which nothing here needs and which brings a model of 253 MB.
+EXTRAS := labs book grading mutation postgres sweep cluster cli dev
+
 lock: $(READY) ## choose new versions for requirements.lock
 	@$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
-	  --upgrade --all-extras pyproject.toml -o requirements.lock
+	  --upgrade $(EXTRAS:%=--extra %) pyproject.toml -o requirements.lock
 
 vendor: $(READY) ## fetch the pinned third-party files of the book again (needs npm)
 	@$(BIN)/python -m lantern_book.refresh_vendor
