@@ -47,7 +47,9 @@ execute: $(READY) ## execute every page and every solution with papermill
 whole: $(READY) ## build the book clean (which executes every page), execute the solutions, then the slow tests
 	@$(BIN)/python -m lantern_book build --clean
 	@$(BIN)/python -m lantern_book execute --jobs 2 --notebooks solutions/*/*.ipynb
-	@$(BIN)/pytest -q -n 2 --dist loadgroup -m "book or grading or browser"
+	@# Only the files that have such tests: to look through the others takes half a minute in each process.
+	@$(BIN)/pytest -q -n 2 --dist loadgroup -m "book or grading or browser" \
+	  $$(grep -lE "mark\.(book|grading|browser)" tests/test_*.py)
 
 bench: $(READY) ## measure the simulator and its sweeps; LANTERN_DATA names the folder of public traces
 	@$(BIN)/python benchmarks
