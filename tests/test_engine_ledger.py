@@ -195,4 +195,4 @@ def test_the_script_without_its_extra_says_what_to_install(
     monkeypatch.setattr(sys, "argv", ["engine.py", "--out", str(tmp_path / "rows.csv")])
     script.machine.cache_clear()
     assert script.main() == 2
-    assert 'pip install "lantern-lib[engine]"' in capsys.readouterr().err
+    assert 'pip install -e ".[engine]"' in capsys.readouterr().err
