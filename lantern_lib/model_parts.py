@@ -169,7 +169,8 @@ class RecurrentLayers:
 
     Examples
     --------
-    >>> RecurrentLayers(36, ((2048, 12288), (4096, 2048)), 32960, 1_048_576.0).layer_parameters
+    >>> layers = RecurrentLayers(36, ((2048, 12288), (4096, 2048)), 32960, 1_048_576.0)
+    >>> sum(rows * columns for rows, columns in layers.matrices) + layers.vector_parameters
     33587392
     """
 

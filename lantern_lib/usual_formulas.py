@@ -261,8 +261,8 @@ def wrong_on_log(row: PoolRow) -> tuple[Wrong, ...]:
 
     Examples
     --------
-    >>> row = PoolRow("k", "a log", "A", "Llama-3-70B", "", 2.0, "H100", 4, 1, 1, "vLLM", "0.11", 0.9, None, None, 0,
-    ...     None, None, None, None, None, 420_000, False, "", "")
+    >>> row = PoolRow("k", "a log", "A", "Llama-3-70B", "", 2.0, "H100", 4, 1, 1, "vLLM", "0.11", 0.9, None, None, None,
+    ...     0, None, None, None, None, None, 420_000, False, "", "")
     >>> [(wrong.mistake.key, round(wrong.factor, 2)) for wrong in wrong_on_log(row)][4:]
     [('heads', 0.12), ('width', 0.12), ('group', 0.25)]
     """

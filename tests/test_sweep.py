@@ -164,7 +164,7 @@ def test_an_interrupted_sweep_keeps_what_ended(
         for x in range(40):
             if x == last:
                 raise KeyboardInterrupt
-            yield {"x": x}
+            yield {"x": x, "seconds": 0.02}
 
     with ThreadPoolExecutor(2) as pool:
         with pytest.raises(KeyboardInterrupt):
@@ -241,7 +241,7 @@ def test_few_points_are_under_way(swept: Any, tmp_path: Path) -> None:
         for x in range(60):
             written = max(0, path.read_bytes().count(b"\n") - 1)
             most = max(most, x - written)
-            yield {"x": x}
+            yield {"x": x, "seconds": 0.02}
 
     with ThreadPoolExecutor(2) as pool:
         sweep(points(), pool, path=path, function=swept.numbers, in_flight=5, progress=False)
