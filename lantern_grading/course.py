@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import os
 import re
 import shutil
-import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +15,7 @@ from nbgrader.coursedir import CourseDirectory
 from nbgrader.utils import capture_log
 from traitlets.config.loader import PyFileConfigLoader
 
+from lantern_grading.database import Database
 from lantern_grading.paths import LABS, ROOT, SOLUTIONS
 
 
@@ -28,13 +27,14 @@ def _generate(assignment: str, folder: Path, source: Path) -> Path:
     """Let nbgrader make a release in a scratch folder; GradingError says why it could not."""
     if not (source / assignment / f"{assignment}.ipynb").exists():
         raise GradingError(f"assignment must be a folder of {source} with its notebook, got {assignment!r}.")
-    # nbgrader starts its database tool by bare name: the environment need not be activated.
-    os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     config = PyFileConfigLoader("nbgrader_config.py", path=str(ROOT)).load_config()
     config.CourseDirectory.root = str(folder)
     config.CourseDirectory.source_directory = str(source.resolve())
     config.CourseDirectory.release_directory = "release"
     config.CourseDirectory.db_url = f"sqlite:///{folder / 'gradebook.db'}"
+    # nbgrader would make it too, and start a program for that which takes longer than all the rest.
+    with Database(config.CourseDirectory.db_url):
+        pass
     directory = CourseDirectory(config=config)
     directory.assignment_id = assignment
     app = GenerateAssignment(coursedir=directory, config=config)

@@ -100,7 +100,7 @@ def _execute(task: Task, notebook: Any, deadline: _Deadline, sockets: str) -> Fa
             record_timing=False,
             # Nothing of a page's kernel is worth waiting for, and one that hangs would not answer.
             shutdown_kernel="immediate",
-            config=_private_transport(sockets),
+            config=private_transport(sockets),
         )
     except PapermillExecutionError as error:
         return _exception_failure(task, notebook, error)
@@ -114,7 +114,7 @@ def _execute(task: Task, notebook: Any, deadline: _Deadline, sockets: str) -> Fa
     return None
 
 
-def _private_transport(sockets: str) -> Config:
+def private_transport(sockets: str) -> Config:
     """Let kernels talk through files of this user where the system can, not through open ports."""
     if os.name != "posix":
         return Config()
