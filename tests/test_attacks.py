@@ -31,7 +31,8 @@ from lantern_grading.sandbox import Limits
 from lantern_grading.sandboxed import SandboxGrader
 from lantern_grading.template import load
 
-pytestmark = pytest.mark.grading
+# One process grades the class, and not each of them.
+pytestmark = [pytest.mark.grading, pytest.mark.xdist_group("attacks")]
 LIMITS = Limits(cell_seconds=1.5, total_seconds=20.0, cpu_seconds=8)
 STUDENTS = {name: f"s{number:02}" for number, name in enumerate(ATTACKS, 1)}
 HONEST = "s00"
