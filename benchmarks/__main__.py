@@ -24,18 +24,13 @@ import class_scale
 import grading
 import simulator
 import sweeps
+from this_machine import processor_name
 
 TRACE = "mooncake_conversation.jsonl"
 
 
 def machine() -> dict[str, Any]:
     """What the numbers were measured on, without the machine's name."""
-    model = platform.processor() or platform.machine()
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-        model = next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
-    except (OSError, StopIteration):
-        pass  # not a Linux on x86
     packages = {}
     for name in ("numpy", "distributed", "pyarrow"):
         try:
@@ -44,7 +39,7 @@ def machine() -> dict[str, Any]:
             packages[name] = None
     return {
         "date": date.today().isoformat(),
-        "processor": model,
+        "processor": processor_name(),
         "processors": os.cpu_count(),
         "system": platform.system(),
         "python": platform.python_version(),

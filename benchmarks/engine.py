@@ -17,7 +17,6 @@ from __future__ import annotations
 import argparse
 import csv
 import os
-import platform
 import subprocess
 import sys
 import time
@@ -31,6 +30,7 @@ from typing import Any
 
 import engine_files
 import engine_runs
+from this_machine import processor_name
 
 from lantern_lib.engine_ledger import COLUMNS, KINDS, UNITS, EngineRow, read_engine_rows
 
@@ -89,15 +89,9 @@ def memory_bytes() -> int:
 @cache
 def machine() -> dict[str, Any]:
     """Describe the machine and the versions, without the machine's name."""
-    model = platform.processor() or platform.machine()
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-        model = next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
-    except (OSError, StopIteration):
-        pass  # not a Linux on x86
     found = [f"{name} {version(name)}" for name in PACKAGES]
     return {
-        "processor": model,
+        "processor": processor_name(),
         "processors": os.cpu_count() or 1,
         "memory_bytes": memory_bytes(),
         "engine": "; ".join(found[:2]),
