@@ -392,6 +392,10 @@ ATTACKS = {
     "        if top.startswith(('/proc', '/sys', '/usr')): continue\n        for name in names:\n"
     "            try: text = open(os.path.join(top, name), errors='replace').read(100000)\n            except OSError: continue\n"
     "            if 'expected_secret_value' in text: return 14\n    return 1",
+    "a class that never says what it is": (
+        "class Odd:\n    @property\n    def __class__(self):\n        while True:\n            pass\n"
+        "def double(x):\n    return Odd()"
+    ),
     "endless recursion": "import sys\nsys.setrecursionlimit(10**9)\ndef double(x): return double(x)",
     "a list in itself": "def double(x):\n    a = []\n    a.append(a)\n    return a",
     "a deep nest": "def double(x):\n    a = []\n    for _ in range(100000): a = [a]\n    return a",
