@@ -9,7 +9,7 @@ from pathlib import Path
 
 import papermill
 import pytest
-from lantern_book.notebook import private_transport
+from lantern_book.kernels import kernel_config
 
 from lantern_grading import archive, leaks, mutants, reach, regions
 from lantern_lib import labs
@@ -126,10 +126,9 @@ def test_the_solution_passes_whatever_was_given(inside, lab, given):
 
 @EVERY_LAB
 def test_papermill_gives_other_parameters(lab, tmp_path):
-    # A cell with sliders now and then takes all of its time: nbclient misses the kernel's answer until it looks again.
     notebook = papermill.execute_notebook(
         ROOT / "solutions" / lab.name / f"{lab.name}.ipynb", None, lab.given[0], cwd=ROOT / "solutions" / lab.name,
-        progress_bar=False, execution_timeout=30, config=private_transport(str(tmp_path)),
+        progress_bar=False, execution_timeout=60, config=kernel_config(str(tmp_path)),
     )  # fmt: skip
     assert any("injected-parameters" in cell.metadata.get("tags", []) for cell in notebook.cells)
 

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
-from traitlets.config import Config
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 _FRAME = re.compile(r"(?:Cell )?In\[\s*(\d+)\], line (\d+)")
@@ -90,6 +89,8 @@ def _execute(task: Task, notebook: Any, deadline: _Deadline, sockets: str) -> Fa
     from nbclient.exceptions import CellTimeoutError
     from papermill.exceptions import PapermillExecutionError
 
+    from lantern_book.kernels import kernel_config
+
     try:
         executed = papermill.execute_notebook(
             notebook,
@@ -100,7 +101,7 @@ def _execute(task: Task, notebook: Any, deadline: _Deadline, sockets: str) -> Fa
             record_timing=False,
             # Nothing of a page's kernel is worth waiting for, and one that hangs would not answer.
             shutdown_kernel="immediate",
-            config=private_transport(sockets),
+            config=kernel_config(sockets),
         )
     except PapermillExecutionError as error:
         return _exception_failure(task, notebook, error)
@@ -112,13 +113,6 @@ def _execute(task: Task, notebook: Any, deadline: _Deadline, sockets: str) -> Fa
         return _stopped_failure(task, notebook, deadline, text)
     _take_outputs(notebook, executed)
     return None
-
-
-def private_transport(sockets: str) -> Config:
-    """Let kernels talk through files of this user where the system can, not through open ports."""
-    if os.name != "posix":
-        return Config()
-    return Config({"KernelManager": {"transport": "ipc", "ip": str(Path(sockets) / "k")}})
 
 
 def body_line(source_lines: tuple[str, ...], start: int, code: str) -> int:
