@@ -66,6 +66,9 @@ VALUES = [
     np.bool_(True), np.float32(1e30), [np.float64(1)] * 5, [np.int64(1), 1, 2, 3], np.zeros((2, 0, 3)),
     np.arange(6).reshape(2, 3).T,
     np.array(3.0), np.array([True, False]), np.array([1 + 2j]), np.arange(4, dtype=">i2"), visit(1.0), [visit(1.0)] * 2,
+    ["", "ü\udc80\0", "a" * 300, "b"], {"a": "b", "c": "d"}, [np.arange(3.0)] * 4,
+    [np.array([[True]])] * 5, [np.zeros((0, 2))] * 4, [np.array(3.0)] * 4, [np.zeros(2), np.zeros(3)] * 2,
+    [np.zeros(2), np.zeros(2, int)] * 2, [np.arange(6).reshape(2, 3).T] * 4, [[1, "a"]] * 6, [{}, {"a": {}}] * 3,
     [visit(float(n), str(n)) for n in range(5)], (visit(2.0), visit(3.0), visit(4.0), visit(5.0)), [visit([1, 2])] * 4,
 ]  # fmt: skip
 
@@ -73,6 +76,38 @@ VALUES = [
 @pytest.mark.parametrize("value", VALUES, ids=lambda value: repr(value)[:40])
 def test_data_comes_back_the_same_and_of_the_same_type(value):
     assert same(READER.decode(WRITER.encode(value)), value)
+
+
+def test_one_object_stays_one_object():
+    row, entry = [1, "a"], {"b": [2]}
+    back = READER.decode(WRITER.encode([row, (row, entry), {"c": entry, "d": [1, "a"]}]))
+    assert same(back, [row, (row, entry), {"c": entry, "d": row}])
+    assert back[0] is back[1][0]
+    assert back[1][1] is back[2]["c"]
+    assert back[2]["d"] is not row
+    # A column of a record is a list of the writer's own, whose id the next one may get.
+    visits = [visit([n], [str(n)]) for n in range(500)]
+    assert same([v.start for v in READER.decode(WRITER.encode(visits))], [v.start for v in visits])
+    # A history in each of whose states all that went before is told again, grows by what is new.
+    told = [{"text": "x" * 50, "turn": n} for n in range(400)]
+    assert len(WRITER.encode([told[:n] for n in range(400)])) < 1_000_000
+    # What one message shares, another does not know.
+    assert same(READER.decode(WRITER.encode([row, row])), READER.decode(WRITER.encode([[1, "a"]] * 2)))
+
+
+def test_what_is_told_once_counts_each_time():
+    doubled = [None]
+    for _ in range(40):
+        doubled = [doubled, doubled]
+    deep = []
+    for _ in range(50):
+        deep = [deep]
+    deeper = [deep, 0]
+    for _ in range(50):
+        deeper = [deeper]
+    for value in (doubled, [deep, deeper]):
+        with pytest.raises(CodecError):
+            WRITER.encode(value)
 
 
 def test_containers_of_the_standard_library_become_plain_ones():
@@ -158,6 +193,14 @@ def hostile():
     yield b"N" + u4(3) + b"a b" + b"l*" + u4(0) + b"l*" + u4(0)
     yield b"N" + u4(1) + b"P" + b"l*" + u4(1) + b"s" + u4(9) + b"__class__" + b"l*" + u4(1) + b"0"
     yield b"H\0" + b"\xff" * 8 + b"t*" + u4(0)
+    yield b"ls" + u4(2) + u4(1) + u4(9) + b"abc"
+    yield b"ls" + u4(2**30) + b"abc"
+    yield b"la" + u4(3) + b"<f8" + b"\0" + u4(8) + b"\0" * 8  # an array without an axis
+    yield b"m" + u4(0)  # what was not told
+    yield b"=l*" + u4(1) + b"m" + u4(0)  # itself
+    yield b"=s" + u4(0)
+    yield b"l*" + u4(41) + b"=l*" + u4(0) + b"".join(b"=l*" + u4(2) + 2 * (b"m" + u4(n)) for n in range(40))
+    yield b"l*" + u4(2) + b"=l*\1\0\0\0" * 50 + b"=l*" + u4(0) + b"=l*\1\0\0\0" * 50 + b"m" + u4(50)
     yield b"\x80\x04\x95"  # a pickle
     yield b""
     yield b"00"

@@ -58,6 +58,10 @@ class Reader:
         if len(data) > MAX_BYTES:
             raise CodecError("too many bytes.")
         self._data, self._at, self._left = data, 0, MAX_ITEMS
+        self._deepest = 0
+        self._shared: list[
+            tuple[int, int, Any]
+        ] = []  # how many parts a list or dict has in all, how deep it is, itself
         try:
             value = self._get(0)
         except CodecError:
@@ -111,6 +115,8 @@ class Reader:
     def _get(self, depth: int) -> Any:
         if depth > MAX_DEPTH + 4:
             raise CodecError("too deep.")
+        if depth > self._deepest:
+            self._deepest = depth
         tag = self._data[self._at]
         self._at += 1
         make = _MAKE.get(tag)
@@ -120,6 +126,25 @@ class Reader:
         if read is None:
             raise CodecError(f"unknown kind {tag}.")
         return read(self, depth)
+
+    def _once(self, depth: int) -> Any:
+        """Read a list or dict that may come again."""
+        if self._data[self._at : self._at + 1] not in (b"l", b"d"):
+            raise CodecError("no list and no dict.")
+        left, deepest, self._deepest = self._left, self._deepest, depth
+        value = self._get(depth)
+        self._shared.append((left - self._left + 1, self._deepest - depth, value))
+        self._deepest = max(self._deepest, deepest)
+        return value
+
+    def _again(self, depth: int) -> Any:
+        """Return one that was read. It counts as if it were written out: a short message is no value of any size."""
+        count, height, value = self._shared[U4.unpack(self._take(4))[0]]
+        self._left -= count
+        self._deepest = max(self._deepest, depth + height)
+        if self._left < 0 or self._deepest > MAX_DEPTH + 4:
+            raise CodecError("too many parts, or too deep.")
+        return value
 
     def _members(self, depth: int) -> Any:
         form = self._data[self._at]
@@ -135,6 +160,16 @@ class Reader:
             dtype = _dtype(self._text())
             count = self._parts(dtype.itemsize)
             return list(np.frombuffer(self._take(dtype.itemsize * count), dtype=dtype))
+        if form == _TEXTS:
+            lengths = array("I")
+            lengths.frombytes(self._take(4 * self._parts(4)))
+            return [self._take(length).decode("utf-8", "surrogatepass") for length in lengths]
+        if form == _ARRAYS:
+            stacked = self._array(depth)
+            self._left -= len(stacked)
+            if self._left < 0:
+                raise CodecError("too many parts.")
+            return [part.copy() for part in stacked]
         if form == _RECORDS:
             return self._records(self._parts(0), depth, column=True)
         raise CodecError(f"unknown form {form}.")
@@ -204,7 +239,7 @@ def _dtype(name: str) -> Any:
     return dtype
 
 
-_EACH, _FLOATS, _INTS, _SCALARS, _RECORDS = b"*finK"
+_EACH, _FLOATS, _INTS, _SCALARS, _RECORDS, _TEXTS, _ARRAYS = b"*finKsa"
 _READ: dict[int, Callable[[Reader, int], Any]] = {
     ord("0"): lambda reader, depth: None,
     ord("T"): lambda reader, depth: True,
@@ -218,6 +253,8 @@ _READ: dict[int, Callable[[Reader, int], Any]] = {
     ord("y"): lambda reader, depth: bytearray(reader._take(reader._count(1))),
     ord("q"): lambda reader, depth: Fraction(reader._int(), reader._int()),
     ord("r"): Reader._range,
+    ord("="): Reader._once,
+    ord("m"): Reader._again,
     ord("a"): Reader._array,
     ord("n"): Reader._scalar,
     ord("C"): Reader._record,

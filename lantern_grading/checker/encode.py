@@ -44,16 +44,20 @@ class Writer:
         self.keys, self._other = keys, other
         self._fields: dict[type, tuple[str, ...]] = {}
         self._parts: list[bytes] = []
-        self._left = 0
+        self._left = self._deepest = 0
+        # By the id of a list or dict: its number, how many parts it has in all, how deep it is, and itself, so that no
+        # other gets its id.
+        self._shared: dict[int, tuple[int, int, int, Any]] = {}
 
     def encode(self, value: Any) -> bytes:
         """Return a value's bytes; CodecError if it is too deep or too large."""
-        before, self._parts, self._left = self._parts, [], MAX_ITEMS
+        before = self._parts, self._left, self._deepest, self._shared
+        self._parts, self._left, self._deepest, self._shared = [], MAX_ITEMS, 0, {}
         try:
             self._put(value, 0)
             data = b"".join(self._parts)
         finally:
-            self._parts = before
+            self._parts, self._left, self._deepest, self._shared = before
         if len(data) > MAX_BYTES:
             raise CodecError(f"the value takes {len(data):,} bytes; {MAX_BYTES:,} can be passed.")
         return data
@@ -63,11 +67,12 @@ class Writer:
         put = _WRITE.get(kind)
         if put is not None:
             self._parts.append(put(value))
+        elif kind is list or kind is dict:
+            self._once(value, depth)
         elif kind in _SEQUENCES:
             self._sequence(_SEQUENCES[kind], value, depth)
         elif kind in _MAPPINGS:
-            flat = [part for pair in dict.items(value) for part in pair]
-            self._sequence(b"d", flat, depth)
+            self._sequence(b"d", _flat(value), depth)
         elif kind in self.keys:
             self._record(kind, [value], b"C", depth)
         elif kind is np.ndarray and value.dtype.kind in "biufc":
@@ -89,12 +94,25 @@ class Writer:
         elif isinstance(value, tuple) and kind.__bases__ == (tuple,) and hasattr(kind, "_fields"):
             names = [str(name) for name in kind._fields]
             self._parts.append(b"N" + _text(kind.__name__))
-            self._put(names, depth + 1)
-            self._put(list(tuple.__iter__(value)), depth + 1)
+            self._sequence(b"l", names, depth + 1)
+            self._sequence(b"l", list(tuple.__iter__(value)), depth + 1)
         elif kind is Reference:
             self._reference(value, depth)
         else:
             self._reference(self._other(value), depth)
+
+    def _once(self, value: list[Any] | dict[Any, Any], depth: int) -> None:
+        """Write a list or a dict, or which one before it is the same: it is one object on the other side too."""
+        known = self._shared.get(id(value))
+        if known:
+            self._enter(known[1], depth + known[2])
+            self._parts.append(b"m" + U4.pack(known[0]))
+            return
+        left, deepest, self._deepest = self._left, self._deepest, depth
+        self._parts.append(b"=")
+        self._sequence(*((b"l", value) if type(value) is list else (b"d", _flat(value))), depth)
+        self._shared[id(value)] = len(self._shared), left - self._left + 1, self._deepest - depth, value
+        self._deepest = max(self._deepest, deepest)
 
     def _reference(self, value: Reference, depth: int) -> None:
         self._parts.append(b"H" + (b"\1" if value.ours else b"\0") + U8.pack(value.number))
@@ -123,9 +141,25 @@ class Writer:
                 if kind is int and min(value) >= -HALF and max(value) < HALF:
                     self._parts.append(tag + b"i" + U4.pack(count) + array("q", value).tobytes())
                     return
+                if kind is str:
+                    texts = [text.encode("utf-8", "surrogatepass") for text in value]
+                    self._parts += [tag + b"s" + U4.pack(count), array("I", map(len, texts)).tobytes(), *texts]
+                    return
+                if kind is np.ndarray and self._arrays(tag, value):
+                    return
         self._parts.append(tag + b"*" + U4.pack(count))
         for part in value:
             self._put(part, depth + 1)
+
+    def _arrays(self, tag: bytes, values: list[Any]) -> bool:
+        """Write arrays of one shape and type as one, if they are that."""
+        dtype, shape = values[0].dtype, values[0].shape
+        alike = dtype.kind in "biufc" and 0 < len(shape) < 16
+        if not alike or any(value.dtype != dtype or value.shape != shape for value in values):
+            return False
+        self._parts.append(tag)
+        self._array(np.stack(values))
+        return True
 
     def _record(self, kind: type, values: list[Any], head: bytes, depth: int) -> None:
         """Write the fields of one or many records, one column after the other."""
@@ -140,7 +174,10 @@ class Writer:
                 column = [value.__dict__[name] for value in values]
             except (AttributeError, KeyError):
                 column = [getattr(value, name) for value in values]
-            self._put(column if head != b"C" else column[0], depth + 1)
+            if head == b"C":
+                self._put(column[0], depth + 1)
+            else:
+                self._sequence(b"l", column, depth + 1)
 
     def _array(self, value: Any) -> None:
         if value.nbytes > MAX_BYTES or value.ndim > 16:
@@ -151,10 +188,15 @@ class Writer:
 
     def _enter(self, count: int, depth: int) -> None:
         self._left -= count
+        self._deepest = max(self._deepest, depth)
         if depth > MAX_DEPTH or self._left < 0:
             raise CodecError(
                 "the value is nested too deeply." if depth > MAX_DEPTH else "the value has too many parts."
             )
+
+
+def _flat(value: Any) -> list[Any]:
+    return [part for pair in dict.items(value) for part in pair]
 
 
 def _int(value: int) -> bytes:
