@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import functools
 import importlib
 import importlib.util
 from collections.abc import Collection, Iterator, Sequence
@@ -70,7 +71,19 @@ def _names(sources: Sequence[str]) -> tuple[dict[str, ast.AST], dict[str, str]]:
     """Return what names are defined as, and the modules from which names are imported."""
     known: dict[str, ast.AST] = {}
     bound: dict[str, str] = {}
-    for tree in _trees(sources):
+    for source in sources:
+        here, imported = _names_of(source)
+        known |= here
+        bound |= imported
+    return known, bound
+
+
+@functools.lru_cache(256)  # each test of a paper asks for the cells that come before it
+def _names_of(source: str) -> tuple[dict[str, ast.AST], dict[str, str]]:
+    known: dict[str, ast.AST] = {}
+    bound: dict[str, str] = {}
+    with contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError):
+        tree = ast.parse(plain(source))
         for node in tree.body:
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
                 known[node.name] = node
@@ -79,12 +92,6 @@ def _names(sources: Sequence[str]) -> tuple[dict[str, ast.AST], dict[str, str]]:
         for node in ast.walk(tree):
             bound.update(_imported(node))
     return known, bound
-
-
-def _trees(sources: Sequence[str]) -> Iterator[ast.Module]:
-    for source in sources:
-        with contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError):
-            yield ast.parse(plain(source))
 
 
 def _imported(node: ast.AST) -> Iterator[tuple[str, str]]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import functools
 import math
 from decimal import Decimal
 from fractions import Fraction
 from numbers import Real
+from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -35,12 +37,31 @@ def run_cell(test: ExamCell, names: dict[str, Any]) -> Any:
     Any
         None where a notebook shows nothing.
     """
-    name = f"<{test.cell_id}>"
-    tree, last = ast.parse(test.source), last_value(test.source)
+    whole, last = compiled(test.cell_id, test.source)
+    exec(whole, names)
+    return None if last is None else eval(last, names)
+
+
+@functools.lru_cache(256)
+def compiled(cell_id: str, source: str) -> tuple[CodeType, CodeType | None]:
+    """Compile a test cell: all of it, or all but the expression that a notebook would show, and that.
+
+    Parameters
+    ----------
+    cell_id, source : str
+        The cell.
+
+    Returns
+    -------
+    tuple of code
+        The second is None where a notebook shows nothing.
+    """
+    name = f"<{cell_id}>"
+    tree, last = ast.parse(source), last_value(source)
     if last is not None:
         tree.body.pop()
-    exec(compile(tree, name, "exec", dont_inherit=True), names)
-    return None if last is None else eval(compile(ast.Expression(last), name, "eval", dont_inherit=True), names)
+    whole = compile(tree, name, "exec", dont_inherit=True)
+    return whole, None if last is None else compile(ast.Expression(last), name, "eval", dont_inherit=True)
 
 
 def points_of(value: Any, test: ExamCell) -> float:
