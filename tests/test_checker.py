@@ -6,6 +6,8 @@ The attacks stand here in full and nowhere else; the documentation describes the
 
 import dataclasses
 import json
+import os
+import signal
 import time
 
 import pytest
@@ -68,6 +70,14 @@ def test_the_reference_gets_all_points_and_every_result_says_where_it_ran(grade)
     assert {test.trust for test in outcome.tests} == {Trust.ISOLATED}
     assert [test.grade_id for test in outcome.tests if test.hidden] == ["s-t1-hidden"]
     assert all(test.message == "" and test.limit == "" for test in outcome.tests)
+
+
+def test_papers_are_graded_too_when_what_they_are_forked_from_has_ended(backend):
+    with Pool(EXAM, backend, LIMITS, spare=0) as pool:
+        os.kill(pool.server.pid, signal.SIGKILL)
+        for _ in range(2):
+            assert scores(grade_one(EXAM, EXAM.reference(), backend=backend, limits=LIMITS, pool=pool)) == FULL
+        assert pool.server is None
 
 
 def test_nothing_written_gets_nothing(grade):
@@ -632,6 +642,28 @@ def test_a_test_in_the_kernel_is_marked_as_such(grade):
     assert outcome.tests[0].trust is Trust.IN_KERNEL
     outcome = grade(small.paper(t1_double="double = lambda x: 1"), exam)
     assert scores(outcome)["s-t1-plain"] == 0
+
+
+WRONG = "def double(x):\n    return 7\n"
+DECEIVE = {
+    "a function of Python": (WRONG + "import builtins\nbuiltins.abs = lambda x: 0", "assert abs(double(3) - 6) < 1e-9"),
+    "a function of math": (WRONG + "import math\nmath.isclose = lambda *args: True", "import math\nassert math.isclose(double(3), 6)"),
+    "a constant": (WRONG + "import math\nmath.inf = 3.0", "import math\nassert 7 < math.inf and double(3) < 7 or double(3) > math.inf"),
+    "a module": (WRONG + "import sys, types\nsys.modules['math'] = types.SimpleNamespace(isclose=lambda *args: True)", "import math\nassert math.isclose(double(3), 6)"),
+    "a check of numpy": (WRONG + "np.testing.assert_equal = lambda *args: None", "np.testing.assert_equal(double(3), 6)"),
+    "the code of a check of the lab": (WRONG + "from lantern_lib import checks\nchecks.Task.compare.__code__ = (lambda *args: None).__code__", "from lantern_lib import checks\nchecks.Task(1, globals()).compare('double', double(3), 6)"),
+    "a check of the lab": (WRONG + "from lantern_lib import checks\nchecks.Task.compare = lambda *args: None", "from lantern_lib import checks\nchecks.Task(1, globals()).compare('double', double(3), 6)"),
+    "equality of a class of the lab": (WRONG + "from lantern_lib.hardware import Link\nLink.__eq__ = lambda a, b: True", "from lantern_lib.hardware import Link\nassert Link('x', double(3) * 1e9, 0.0) == Link('x', 6e9, 0.0)"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", DECEIVE)
+def test_what_a_test_in_the_kernel_stands_on_is_put_back(backend, name):
+    attack, test = DECEIVE[name]
+    exam = small.exam({"s-t1-plain": test}, {"s-t1-double": small.DOUBLE}, in_kernel=("s-t1-plain",))
+    for source, points in ((small.DOUBLE, 2.0), (attack, 0.0)):
+        outcome = grade_one(exam, small.paper(t1_double=source), backend=backend, limits=LIMITS)
+        assert (outcome.state, scores(outcome)) == (State.GRADED, {"s-t1-plain": points}), outcome.reason
 
 
 def test_a_given_cell_that_fails_needs_a_person(grade):

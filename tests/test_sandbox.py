@@ -39,18 +39,78 @@ def backend(missing):
         return missing(str(error))
 
 
+def ended(process, wait):
+    """Wait for a sandbox, and return what it printed, its errors, its status and the limit that ended it."""
+    with process:
+        process.stdin.close()
+        process.drain()
+        status = process.wait(wait)
+    return process.printed(), process.errors(), status, process.reason
+
+
 @pytest.fixture
-def run(backend):
-    """Run Python code in a sandbox and return what it printed, its errors, its status and the limit that ended it."""
+def start(backend):
+    """Run Python code in a sandbox; see `ended` for what is returned."""
 
-    def run(code, *arguments, wait=60, **options):
-        with backend.start([backend.python, "-c", textwrap.dedent(code), *arguments], **options) as process:
-            process.stdin.close()
-            process.drain()
-            status = process.wait(wait)
-        return process.printed(), process.errors(), status, process.reason
+    def start(code, *arguments, wait=60, **options):
+        return ended(backend.start([backend.python, "-c", textwrap.dedent(code), *arguments], **options), wait)
 
-    return run
+    return start
+
+
+SERVER = """
+import json, os, sys, traceback
+
+sys.path.append(sys.argv.pop(1))
+import lantern_lib.units
+import numpy
+from lantern_grading.sandbox import entering
+
+def work(incoming, outgoing, loaded):
+    order = json.loads(incoming.read(int.from_bytes(incoming.read(4))))
+    os.dup2(outgoing.fileno(), 1)
+    outgoing.close()
+    incoming.close()
+    sys.argv = ["-c", *order["arguments"]]
+    try:
+        exec(compile(order["code"], "<string>", "exec"), {"__name__": "__main__"})
+        status = 0
+    except SystemExit as error:
+        status = error.code or 0
+    except BaseException:
+        traceback.print_exc()
+        status = 1
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
+
+entering.main(int(sys.argv.pop()), lambda: None, work)
+"""
+
+
+@pytest.fixture(scope="session")
+def server(backend):
+    """A program that forks into sandboxes and runs the code that it is sent."""
+    made = backend.fork_server([sys.executable, "-P", "-c", SERVER, str(ROOT)], b"")
+    assert made is not None
+    yield made
+    made.close()
+
+
+@pytest.fixture(params=["started", "entered"])
+def run(request, start, backend):
+    """Run Python code in a sandbox, in a Python that is started there or forks into it; see `ended`."""
+    if request.param == "started":
+        return start
+    server = request.getfixturevalue("server")
+
+    def enter(code, *arguments, wait=60, limits=None):
+        process = backend.enter(server, limits or Limits())
+        order = json.dumps({"code": textwrap.dedent(code), "arguments": arguments}).encode()
+        process.stdin.write(len(order).to_bytes(4) + order)
+        return ended(process, wait)
+
+    return enter
 
 
 def attempts(printed):
@@ -145,7 +205,7 @@ def test_the_whole_tree_holds_no_notebook_and_no_database(run):
     assert {"/lantern/lib/lantern_lib/units.py", "/etc/ld.so.cache"} <= {path for _, path in files}
     assert [path for ending, path in files if ending in (".ipynb", ".db", ".toml", ".csv")] == []
     doors = attempts("\n".join(line for line in lines if line.startswith("root of")))
-    assert len(doors) == 2  # bubblewrap's own first process, and this one
+    assert len(doors) in (2, 3)  # bubblewrap's own first process, this one, and what waits for one that entered
     assert all(got == "True" or got.startswith("PermissionError") for got in doors.values())
 
 
@@ -181,7 +241,7 @@ def test_only_the_scratch_can_be_written_and_that_leaves_no_trace(run, backend, 
         assert not Path(place, "left-by-a-student").exists()
 
 
-def test_the_files_of_a_submission_are_copies(run, tmp_path):
+def test_the_files_of_a_submission_are_copies(start, tmp_path):
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "one.json").write_text("[1]")
     (tmp_path / "secret").symlink_to("/etc/passwd")
@@ -192,19 +252,19 @@ def test_the_files_of_a_submission_are_copies(run, tmp_path):
     open("new.txt", "w").write("x")
     """
     scratch = Scratch.of_folder(tmp_path)
-    assert run(code, scratch=scratch)[0] == "[1] ['data']\n"
-    assert run(code, scratch=scratch)[0] == "[1] ['data']\n"
+    assert start(code, scratch=scratch)[0] == "[1] ['data']\n"
+    assert start(code, scratch=scratch)[0] == "[1] ['data']\n"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["data", "secret"]
 
 
-def test_more_can_be_shown_read_only_and_below_one_folder_only(run, backend, tmp_path):
+def test_more_can_be_shown_read_only_and_below_one_folder_only(start, backend, tmp_path):
     (tmp_path / "worker.py").write_text("print('worker')")
     shown = {"/lantern/worker.py": tmp_path / "worker.py"}
     code = """
     attempt("got", lambda: open("/lantern/worker.py").read())
     attempt("write", lambda: open("/lantern/worker.py", "w"))
     """
-    got = attempts(run(TRY + textwrap.dedent(code), visible=shown)[0])
+    got = attempts(start(TRY + textwrap.dedent(code), visible=shown)[0])
     assert got["got"] == repr("print('worker')")
     assert got["write"].startswith(("OSError [Errno 30]", "PermissionError"))
     for path in ("/etc/passwd", "/lantern/../etc"):
@@ -489,6 +549,54 @@ def test_killing_the_grader_kills_the_sandbox(backend):
     assert strays(marker) == []
 
 
+def test_killing_the_grader_ends_what_entered_and_what_it_was_forked_from(backend):
+    marker = f"marker-of-{os.getpid()}-entered"
+    program = f"""
+    import json, sys, time
+    from lantern_grading.sandbox import Limits, choose
+    backend = choose()
+    server = backend.fork_server([sys.executable, "-P", "-c", {SERVER!r}, {str(ROOT)!r}, {marker!r}], b"")
+    process = backend.enter(server, Limits())
+    order = json.dumps({{"code": {DAEMON + "time.sleep(300)"!r}, "arguments": [{marker!r}]}}).encode()
+    process.stdin.write(len(order).to_bytes(4) + order)
+    print(process.stdout.read(5).decode(), flush=True)
+    time.sleep(300)
+    """
+    with subprocess.Popen([sys.executable, "-c", textwrap.dedent(program)], stdout=subprocess.PIPE, cwd=ROOT) as grader:
+        assert grader.stdout.read(5) == b"ready"
+        # What it was forked from, the copy outside, the copy inside, and the daemon.
+        assert len(strays(marker)) >= 4
+        grader.kill()
+    deadline = time.monotonic() + 10
+    while strays(marker) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert strays(marker) == []
+
+
+def test_a_program_that_has_ended_is_one_clear_error(backend):
+    server = backend.fork_server([sys.executable, "-c", "raise SystemExit('no such program')"], b"x" * 1_000_000)
+    with pytest.raises(SandboxError, match="has ended. It said: no such program"):
+        backend.enter(server, Limits())
+    server.close()
+
+
+def test_what_cannot_be_entered_has_no_fork_server(monkeypatch):
+    monkeypatch.setattr(bubblewrap.entering, "enter", lambda first, order: os._exit(1))
+    assert Bubblewrap().fork_server(["true"], b"") is None
+
+
+def test_it_holds_its_own_pipes_and_nothing_of_the_grader(run):
+    code = """
+    import os
+    for name in os.listdir("/proc/self/fd"):
+        attempt(name, lambda: os.readlink(f"/proc/self/fd/{name}"))
+    """
+    got = attempts(run(TRY + textwrap.dedent(code))[0]).values()
+    # Where it reads, where it writes, where its errors go, and the folder that it lists, which is closed by then.
+    assert len({handle for handle in got if handle.startswith("'pipe:")}) <= 3
+    assert all(handle.startswith(("'pipe:", "'/dev/null'", "FileNotFoundError")) for handle in got)
+
+
 def test_the_thread_that_starts_a_sandbox_may_end(backend):
     started = []
     thread = threading.Thread(
@@ -513,6 +621,27 @@ def test_closing_leaves_no_thread_and_no_descriptor(backend):
         with backend.start(["sleep", "60"], scratch=Scratch((("a", b"b"),))) as process:
             process.drain()
     assert held() == before
+
+
+def test_entering_leaves_no_thread_no_descriptor_and_no_process(backend, server):
+    def held():
+        handles = [len(os.listdir(f"/proc/{process}/fd")) for process in (os.getpid(), server.pid)]
+        return handles, threading.active_count()
+
+    def children():
+        return Path(f"/proc/{server.pid}/task/{server.pid}/children").read_text().split()
+
+    def enter():
+        with backend.enter(server, Limits()) as process:
+            process.drain()
+
+    enter()
+    before = held()
+    for _ in range(5):
+        enter()
+    assert held() == before
+    # Each order makes it forget the copies that have ended.
+    assert len(children()) <= 2
 
 
 def test_many_start_at_once(backend):

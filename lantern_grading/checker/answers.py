@@ -9,6 +9,7 @@ from typing import Any
 
 from lantern_grading.checker.cells import Cells, TimeUp, time_limit
 from lantern_grading.checker.codec import CodecError
+from lantern_grading.checker.pristine import Pristine
 from lantern_grading.checker.writeback import may_change
 
 MAX_ERROR = 2000
@@ -23,6 +24,7 @@ class Answers:
     _classes: dict[str, type]
     _saved: list[dict[str, Any]]
     _moments: dict[int, dict[str, Any]]
+    _pristine: Pristine | None
     _encode: Callable[[Any], bytes]
     _decode: Callable[[bytes], Any]
 
@@ -109,8 +111,10 @@ class Answers:
             return (leans_on(target, past, week),)
 
     def do_kernel_test(self, source: str, wall: float) -> Any:
-        """Run a test in this process; see ``in_kernel`` of the grader's side."""
+        """Run a test in this process, with Python and its libraries as they were before the student's code."""
         with time_limit(wall):
+            if self._pristine:
+                self._pristine.put_back()
             space = self.cells.namespace
             *body, last = source
             exec(compile(body[0], "<test>", "exec", dont_inherit=True), space)

@@ -23,6 +23,7 @@ from lantern_grading.checker.codec import CodecError, Reference
 from lantern_grading.checker.decode import Reader
 from lantern_grading.checker.distant import Distant
 from lantern_grading.checker.encode import Writer
+from lantern_grading.checker.pristine import Pristine
 
 _SPECIAL = ("__len__", "__getitem__", "__iter__", "__contains__", "__next__")
 
@@ -34,10 +35,12 @@ class Worker(Answers):
     ----------
     incoming, outgoing : binary files
         Frames: four bytes of length, then a value.
+    pristine : Pristine, optional
+        Puts things back before a test that runs here.
     """
 
-    def __init__(self, incoming: BinaryIO, outgoing: BinaryIO) -> None:
-        self._in, self._out = incoming, outgoing
+    def __init__(self, incoming: BinaryIO, outgoing: BinaryIO, pristine: Pristine | None = None) -> None:
+        self._in, self._out, self._pristine = incoming, outgoing, pristine
         self._held: list[Any] = []
         self._numbers: dict[int, int] = {}
         self._classes: dict[str, type] = {}  # what the instructor's cells and the library define
@@ -176,15 +179,26 @@ class Worker(Answers):
                 self.send(("reply", token, 0.0, "raised", ["ValueError"], f"the result cannot be passed: {error}", ""))
 
 
-def main(incoming: BinaryIO, outgoing: BinaryIO) -> None:
-    """Take the grader's first message, load what takes long, say so, and serve."""
-    worker = Worker(incoming, outgoing)
-    first = worker.receive()
+def load(incoming: BinaryIO) -> Pristine | None:
+    """Take the grader's first message, and load what takes long.
+
+    Returns
+    -------
+    Pristine, optional
+        How all of it is before a student's code runs, for an exam with tests that run beside that code.
+    """
+    first = Worker(incoming, incoming).receive()
     for name in first["modules"]:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
+    return Pristine() if first["in_kernel"] else None
+
+
+def work(incoming: BinaryIO, outgoing: BinaryIO, pristine: Pristine | None) -> None:
+    """Say that all is loaded, and serve."""
     gc.enable()
     # Until now the grader could read why it does not start.
     os.dup2(os.open(os.devnull, os.O_RDWR), 2)
+    worker = Worker(incoming, outgoing, pristine)
     worker.send(("hello", list(sys.version_info[:2])))
     worker.serve()

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from lantern_grading.sandbox.bubblewrap import Bubblewrap
 from lantern_grading.sandbox.container import Container
+from lantern_grading.sandbox.fork_server import ForkServer
 from lantern_grading.sandbox.limits import Limits
 from lantern_grading.sandbox.process import Process
 from lantern_grading.sandbox.scratch import Scratch
@@ -47,6 +48,20 @@ class Backend(Protocol):
         visible : mapping, optional
             More files or folders to read: path inside, below ``/lantern/``, and path here.
         """
+
+
+@runtime_checkable
+class Forking(Backend, Protocol):
+    """A kind of sandbox that a fork of a loaded program can enter, so that no program has to be started in it."""
+
+    def fork_server(self, command: Sequence[str], first: bytes) -> ForkServer | None:
+        """Start a process that loads a program and forks into sandboxes; None where the system does not allow it.
+
+        ``command`` and ``first`` are those of `ForkServer`.
+        """
+
+    def enter(self, server: ForkServer, limits: Limits) -> Process:
+        """Make a new sandbox and have a fork of the program enter it; SandboxError if the program has ended."""
 
 
 BACKENDS = ("bubblewrap", "container", "none")

@@ -12,12 +12,15 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO
 
-from lantern_grading.sandbox import layout, seccomp
+from lantern_grading.sandbox import entering, layout, seccomp
 from lantern_grading.sandbox.errors import SandboxError
+from lantern_grading.sandbox.fork_server import ForkServer
 from lantern_grading.sandbox.limits import Limits
 from lantern_grading.sandbox.process import Process
 from lantern_grading.sandbox.scratch import Scratch
@@ -34,6 +37,8 @@ _LARGE_UIDS = 1_900_000_000
 _SMALL_UIDS = 61_184  # to 65519: where systemd takes users that live as long as a service
 _START_SECONDS = 30.0
 _turn = itertools.count()
+# Says that the sandbox stands, and keeps it until the one that entered has ended: then it ends with the same status.
+_HOLD = ("/bin/sh", "-c", 'echo; read -r status; exit "${status:-1}"')
 
 
 def spare_uid() -> int | None:
@@ -68,6 +73,7 @@ def arguments(
     filter_: int | None,
     uid: int | None,
     no_more_users: bool = True,
+    entered: bool = False,
 ) -> list[str]:
     """Write the whole command line, without the program's name.
 
@@ -91,6 +97,8 @@ def arguments(
         A user that the sandbox becomes, instead of a user namespace: see `spare_uid`.
     no_more_users : bool
         Whether this bubblewrap can forbid further user namespaces by itself (since 0.8).
+    entered : bool
+        Whether a process from outside enters. The command only waits: it gets no limits, and no other user.
     """
     line = ["--die-with-parent", "--new-session", "--info-fd", str(info), "--block-fd", str(wait), "--clearenv"]
     line += ["--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try"]
@@ -98,29 +106,17 @@ def arguments(
     if uid is None:
         line += ["--unshare-user", "--uid", "1000", "--gid", "1000", *(["--disable-userns"] if no_more_users else [])]
     else:
-        line += [
-            "--cap-drop",
-            "ALL",
-            *(word for cap in ("SETUID", "SETGID", "SETPCAP") for word in ("--cap-add", f"CAP_{cap}")),
-        ]
+        needed = () if entered else ("SETUID", "SETGID", "SETPCAP")
+        line += ["--cap-drop", "ALL", *(word for cap in needed for word in ("--cap-add", f"CAP_{cap}"))]
     for name, value in layout.environment().items():
         line += ["--setenv", name, value]
     line += _mounts(limits, visible, files)
     if filter_ is not None:
         line += ["--seccomp", str(filter_)]
-    return [
-        *line,
-        "--chdir",
-        layout.HOME,
-        "--",
-        *_become(uid),
-        *limits.prlimit(),
-        "/bin/sh",
-        "-c",
-        layout.LAUNCHER,
-        "sh",
-        *command,
-    ]
+    line += ["--chdir", layout.HOME, "--"]
+    if entered:
+        return [*line, *command]
+    return [*line, *_become(uid), *limits.prlimit(), "/bin/sh", "-c", layout.LAUNCHER, "sh", *command]
 
 
 def _mounts(limits: Limits, visible: Mapping[str, Path], files: int | None) -> list[str]:
@@ -167,6 +163,7 @@ class Bubblewrap:
         self._program = program
         self._found = ""
         self._no_more_users = False
+        self._enterable: bool | None = None
 
     def check(self) -> None:
         """Run something trivial; SandboxError with the whole explanation if that is not possible."""
@@ -200,37 +197,117 @@ class Bubblewrap:
         """Start a command in a new sandbox; see `Backend.start`."""
         self.check()
         shown = layout.visible() | layout.more(visible)
-        packed, filter_ = scratch.packed(), seccomp.program()
+        uid = spare_uid()
+        with self._made(command, limits=limits, visible=shown, packed=scratch.packed(), uid=uid) as made:
+            return Process(made.popen, limits=limits, members=made.members, root=made.root)
+
+    def fork_server(self, command: Sequence[str], first: bytes) -> ForkServer | None:
+        """Start a process that forks into sandboxes; see `Backend.fork_server`."""
+        self.check()
+        return ForkServer(command, first) if self._can_be_entered() else None
+
+    def enter(self, server: ForkServer, limits: Limits) -> Process:
+        """Have a fork enter a new sandbox; see `Backend.enter`."""
+        self.check()
+        uid = spare_uid()
+        with contextlib.ExitStack() as theirs, contextlib.ExitStack() as ours:
+            life, live = _pipe(theirs)
+            ready, stand = _pipe(theirs)
+            reading, stdin = _pipe(theirs, ours)
+            stdout, writing = _pipe(ours, theirs)
+            stderr, errors = _pipe(ours, theirs)
+            pipes = (stdin, stdout, stderr)
+            with self._made(
+                _HOLD, limits=limits, visible=layout.visible(), uid=uid, entered=True, stdin=life, stdout=stand,
+                stderr=errors,
+            ) as made:  # fmt: skip
+                process = Process(made.popen, limits=limits, members=made.members, pipes=pipes, root=made.root)
+                ours.pop_all()  # the process closes them now
+            try:
+                handles = [file.fileno() for file in (ready, live, reading, writing, errors)]
+                made.members.entered(server.enter([made.members.handle, *handles], limits=limits, uid=uid))
+            except BaseException:
+                process.close()
+                raise
+        return process
+
+    def _can_be_entered(self) -> bool:
+        """Try once whether the system lets a process of ours enter what bubblewrap makes."""
+        if self._enterable is None:
+            uid = spare_uid()
+            with (
+                self._made(["true"], limits=Limits(), visible=layout.visible(), uid=uid, entered=True) as made,
+                Process(made.popen, limits=Limits(total_seconds=30), members=made.members),
+            ):
+                self._enterable = _enters(made.members.handle, uid)
+        return self._enterable
+
+    @contextlib.contextmanager
+    def _made(
+        self,
+        command: Sequence[str],
+        *,
+        limits: Limits,
+        visible: Mapping[str, Path],
+        uid: int | None,
+        packed: bytes = b"",
+        entered: bool = False,
+        **streams: IO[bytes],
+    ) -> Iterator[_Made]:
+        """Have bubblewrap make a sandbox; when the context is left, it starts the command."""
+        filter_ = seccomp.program()
         with contextlib.ExitStack() as handles:
             files = _readable(packed, handles) if packed else None
             rules = _readable(filter_, handles) if filter_ else None
             told, tell = _pipe(handles)
             wait, go = _pipe(handles)
             line = arguments(
-                command, limits=limits, visible=shown, files=files, info=tell.fileno(), wait=wait.fileno(),
-                filter_=rules, uid=spare_uid(), no_more_users=self._no_more_users,
+                command, limits=limits, visible=visible, files=files, info=tell.fileno(), wait=wait.fileno(),
+                filter_=rules, uid=uid, no_more_users=self._no_more_users, entered=entered,
             )  # fmt: skip
             keep = [handle for handle in (files, rules, tell.fileno(), wait.fileno()) if handle is not None]
-            popen = launch([self._found, *line], pass_fds=keep, env={"PATH": "/usr/bin:/bin"}, cwd="/")
+            popen = launch([self._found, *line], pass_fds=keep, env={"PATH": "/usr/bin:/bin"}, cwd="/", **streams)
             tell.close()  # so that we see the end of it, if there is no answer
             first = _answer(told)
             try:
                 members = Namespace(first)
             except OSError:
                 popen.kill()
-                errors = popen.communicate()[1].decode("utf-8", "replace")
+                errors = (popen.communicate()[1] or b"").decode("utf-8", "replace")
                 raise SandboxError(_complaint(self._found, errors)) from None
-            process = Process(popen, limits=limits, members=members, root=Path(f"/proc/{first}/root"))
+            yield _Made(popen, members, Path(f"/proc/{first}/root"))
             with contextlib.suppress(BrokenPipeError):
                 go.write(b"x")  # it waits until it is watched
-        return process
 
 
-def _pipe(handles: contextlib.ExitStack) -> tuple[IO[bytes], IO[bytes]]:
+@dataclass(frozen=True)
+class _Made:
+    """A sandbox that stands: the program that holds it, who is in it, and where its files are seen."""
+
+    popen: subprocess.Popen[bytes]
+    members: Namespace
+    root: Path
+
+
+def _enters(first: int, uid: int | None) -> bool:
+    with warnings.catch_warnings():
+        # Python warns of threads that a child lacks. This one makes one system call and ends.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        child = os.fork()
+    if child == 0:
+        with contextlib.suppress(BaseException):
+            entering.enter(first, {"uid": uid})
+            os._exit(0)
+        os._exit(1)
+    return os.waitpid(child, 0)[1] == 0
+
+
+def _pipe(readers: contextlib.ExitStack, writers: contextlib.ExitStack | None = None) -> tuple[IO[bytes], IO[bytes]]:
+    """Make a pipe whose ends are closed with these."""
     reading, writing = os.pipe()
     return (
-        handles.enter_context(open(reading, "rb", buffering=0)),
-        handles.enter_context(open(writing, "wb", buffering=0)),
+        readers.enter_context(open(reading, "rb", buffering=0)),
+        (writers or readers).enter_context(open(writing, "wb", buffering=0)),
     )
 
 

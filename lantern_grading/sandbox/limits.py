@@ -45,15 +45,18 @@ class Limits:
             if isinstance(field.default, int) and not isinstance(value, int):
                 raise ValueError(f"{field.name} must be a whole number, got {value!r}. Round it.")
 
+    def of_a_process(self) -> dict[str, int]:
+        """Return the limits that the operating system holds a process to, by their names in `resource`."""
+        return {
+            "RLIMIT_AS": self.address_space_bytes,
+            "RLIMIT_CPU": self.cpu_seconds,
+            "RLIMIT_FSIZE": self.file_bytes,
+            "RLIMIT_NOFILE": self.open_files,
+            "RLIMIT_NPROC": self.processes,
+            "RLIMIT_CORE": 0,
+        }
+
     def prlimit(self) -> list[str]:
         """Return the command that sets the limits of one process and starts another in its place."""
-        return [
-            "prlimit",
-            f"--as={self.address_space_bytes}",
-            f"--cpu={self.cpu_seconds}",
-            f"--fsize={self.file_bytes}",
-            f"--nofile={self.open_files}",
-            f"--nproc={self.processes}",
-            "--core=0",
-            "--",
-        ]
+        limits = self.of_a_process().items()
+        return ["prlimit", *(f"--{name.removeprefix('RLIMIT_').lower()}={value}" for name, value in limits), "--"]

@@ -26,11 +26,14 @@ class Process:
     Parameters
     ----------
     popen : subprocess.Popen
-        The program that holds the sandbox, with three pipes, unbuffered.
+        The program that holds the sandbox.
     limits : Limits
         Held from now on by a thread of its own.
     members : Members
         Finds the processes of the sandbox.
+    pipes : tuple of files, optional
+        This side's ends of what the command reads, what it writes, and its errors, unbuffered; the program's own
+        without.
     root : Path, optional
         Where this side sees the sandbox's files.
     after : callable, optional
@@ -43,18 +46,20 @@ class Process:
         *,
         limits: Limits,
         members: Members,
+        pipes: tuple[IO[bytes], IO[bytes], IO[bytes]] | None = None,
         root: Path | None = None,
         after: Callable[[], None] | None = None,
     ) -> None:
-        assert popen.stdin is not None
-        assert popen.stdout is not None
-        assert popen.stderr is not None
-        self.stdin: IO[bytes] = popen.stdin  #: what the command reads; unbuffered
-        self.stdout: IO[bytes] = popen.stdout  #: what it writes; unbuffered, for the caller to read with a limit
+        stdin, stdout, stderr = pipes or (popen.stdin, popen.stdout, popen.stderr)
+        assert stdin is not None
+        assert stdout is not None
+        assert stderr is not None
+        self.stdin: IO[bytes] = stdin  #: what the command reads; unbuffered
+        self.stdout: IO[bytes] = stdout  #: what it writes; unbuffered, for the caller to read with a limit
         self.reason = ""  #: the limit that ended it: "time", "processor time", "memory", "files", or empty
         self._popen, self._limits, self._members, self._root = popen, limits, members, root
         self._after, self._closed = after, False
-        self._errors = _Capped(popen.stderr, limits.output_bytes)
+        self._errors = _Capped(stderr, limits.output_bytes)
         self._printed: _Capped | None = None
         self._deadline = time.monotonic() + limits.total_seconds
         self._over = threading.Event()

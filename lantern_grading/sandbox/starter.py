@@ -15,7 +15,7 @@ _jobs: queue.SimpleQueue[_Job] | None = None
 
 
 def launch(command: list[str], **options: Any) -> subprocess.Popen[bytes]:
-    """Start a program with three unbuffered pipes, in a session of its own.
+    """Start a program in a session of its own, with three unbuffered pipes where the options name no others.
 
     The kernel ends a sandbox when the *thread* that started it ends, not the process. One started from a
     worker thread would die with that worker.
@@ -35,12 +35,8 @@ def _serve(jobs: queue.SimpleQueue[_Job]) -> None:
     while True:
         job, command, options = jobs.get()
         try:
-            pipe = subprocess.PIPE
-            job.set_result(
-                subprocess.Popen(
-                    command, stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0, start_new_session=True, **options
-                )
-            )
+            pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+            job.set_result(subprocess.Popen(command, bufsize=0, start_new_session=True, **pipes | options))
         except BaseException as error:
             job.set_exception(error)
         del job

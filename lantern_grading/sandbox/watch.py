@@ -57,21 +57,25 @@ class Namespace(Members):
     """
 
     def __init__(self, first: int) -> None:
-        self._first = first
-        self._handle = os.pidfd_open(first)
+        self._first, self._entered = first, 0
+        self.handle = os.pidfd_open(first)  #: stands for that process, whatever gets its number later
         self._identity = self._namespace(first)
+
+    def entered(self, parent: int) -> None:
+        """Note a process outside whose child has entered the namespace."""
+        self._entered = parent
 
     def count(self) -> int:
         """Count the processes that run, wherever they were moved."""
         if not self._identity:
-            return 0 if self._ended() else len(list(self._below(self._first)))
+            return 0 if self._ended() else len(list(self._all()))
         everyone = (int(name) for name in os.listdir("/proc") if name.isdigit())
         return sum(self._namespace(process) == self._identity and _runs(process) for process in everyone)
 
     def resident_bytes(self) -> int:
         """Add up the memory that they have resident."""
         total = 0
-        for process in self._below(self._first):
+        for process in self._all():
             with contextlib.suppress(OSError, IndexError, ValueError):
                 total += int(Path(f"/proc/{process}/statm").read_text().split()[1]) * _PAGE_BYTES
         return total
@@ -79,7 +83,7 @@ class Namespace(Members):
     def cpu_seconds(self) -> float:
         """Add up their time on the processor, with that of children which have ended."""
         ticks = 0
-        for process in self._below(self._first):
+        for process in self._all():
             # utime, stime, cutime, cstime: fields 14 to 17, of which the second may hold anything.
             ticks += sum(int(field) for field in _stat(process)[11:15])
         return ticks / _TICKS
@@ -94,22 +98,27 @@ class Namespace(Members):
     def kill(self) -> None:
         """End the first process, and with it all."""
         with contextlib.suppress(OSError):
-            signal.pidfd_send_signal(self._handle, signal.SIGKILL)
+            signal.pidfd_send_signal(self.handle, signal.SIGKILL)
 
     def close(self) -> None:
         """Close the handle of the first process."""
-        os.close(self._handle)
+        os.close(self.handle)
 
     def _ended(self) -> bool:
-        return bool(select.select([self._handle], [], [], 0)[0])
+        return bool(select.select([self.handle], [], [], 0)[0])
+
+    def _all(self) -> Iterator[int]:
+        yield from self._below(self._first)
+        for child in _children(self._entered) if self._entered else ():
+            # Another process may have got the number of one that has ended.
+            if not self._identity or self._namespace(child) == self._identity:
+                yield from self._below(child)
 
     def _below(self, process: int) -> Iterator[int]:
         if not self._ended():
             yield process
-            for task in _numbers(f"/proc/{process}/task"):
-                with contextlib.suppress(OSError):
-                    for child in Path(f"/proc/{process}/task/{task}/children").read_text().split():
-                        yield from self._below(int(child))
+            for child in _children(process):
+                yield from self._below(child)
 
     @staticmethod
     def _namespace(process: int) -> int:
@@ -128,6 +137,12 @@ def _stat(process: int) -> list[str]:
     with contextlib.suppress(OSError):
         return Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
     return []
+
+
+def _children(process: int) -> Iterator[int]:
+    for task in _numbers(f"/proc/{process}/task"):
+        with contextlib.suppress(OSError):
+            yield from map(int, Path(f"/proc/{process}/task/{task}/children").read_text().split())
 
 
 def _numbers(folder: str) -> list[str]:
