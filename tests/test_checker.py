@@ -406,6 +406,29 @@ ATTACKS = {
         "class Odd:\n    @property\n    def __class__(self):\n        while True:\n            pass\n"
         "def double(x):\n    return Odd()"
     ),
+    **{
+        f"a metaclass with an endless {name}": (
+            f"class Meta(type):\n    def {name}(self, *args):\n        while True:\n            try:\n                pass\n"
+            "            except BaseException:\n                pass\nclass double(metaclass=Meta):\n    pass"
+        )
+        for name in (
+            "__getattribute__",
+            "__getattr__",
+            "__hash__",
+            "__eq__",
+            "__instancecheck__",
+            "__bool__",
+            "__len__",
+            "__mro_entries__",
+        )
+    },
+    "a tuple with endless fields": (
+        "import itertools\nclass Row(tuple):\n    _fields = itertools.count()\ndouble = Row((1, 2))"
+    ),
+    "a fraction of its own": "from fractions import Fraction\nclass Odd:\n    def bit_length(self):\n        while True: pass\ndouble = Fraction(1, 2)\ndouble._numerator = Odd()",
+    "a generator of its own": "class PCG64(np.random.PCG64):\n    @property\n    def state(self):\n        while True: pass\ndouble = np.random.Generator(PCG64(1))",
+    "a number of its own": "class Odd(np.float64):\n    @property\n    def dtype(self):\n        while True: pass\nOdd.__module__ = 'numpy'\ndouble = Odd(14.0)",
+    "a name of its own": "class Name(str):\n    def __str__(self):\n        while True: pass\ndef double(x): return 1\ndouble.__name__ = Name('double')",
     "endless recursion": "import sys\nsys.setrecursionlimit(10**9)\ndef double(x): return double(x)",
     "a list in itself": "def double(x):\n    a = []\n    a.append(a)\n    return a",
     "a deep nest": "def double(x):\n    a = []\n    for _ in range(100000): a = [a]\n    return a",

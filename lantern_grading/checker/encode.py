@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import struct
+from abc import ABCMeta
 from array import array
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Mapping
@@ -63,7 +64,11 @@ class Writer:
         return data
 
     def _put(self, value: Any, depth: int) -> None:
+        # Nothing here runs code of a student's class, or of its metaclass: it might never end.
         kind = type(value)
+        if not _ordinary(kind):
+            self._reference(self._other(value), depth)
+            return
         put = _WRITE.get(kind)
         if put is not None:
             self._parts.append(put(value))
@@ -77,9 +82,9 @@ class Writer:
             self._record(kind, [value], b"C", depth)
         elif kind is np.ndarray and value.dtype.kind in "biufc":
             self._array(value)
-        elif isinstance(value, np.generic) and value.dtype.kind in "biufc" and kind.__module__ == "numpy":
+        elif kind in _SCALARS and value.dtype.kind in "biufc":
             self._parts.append(b"n" + _text(value.dtype.str) + value.tobytes())
-        elif kind is np.random.Generator and type(value.bit_generator).__name__ in GENERATORS:
+        elif kind is np.random.Generator and type(value.bit_generator) in GENERATORS.values():
             state = np.random.Generator.bit_generator.__get__(value).state  # type: ignore[attr-defined]
             inner = state["state"]
             self._parts.append(
@@ -89,12 +94,11 @@ class Writer:
                 + inner["inc"].to_bytes(16, "little")
                 + REST.pack(int(state["has_uint32"]), int(state["uinteger"]))
             )
-        elif kind is Fraction:
+        elif kind is Fraction and type(value.numerator) is int and type(value.denominator) is int:
             self._parts.append(b"q" + _int(value.numerator) + _int(value.denominator))
-        elif isinstance(value, tuple) and kind.__bases__ == (tuple,) and hasattr(kind, "_fields"):
-            names = [str(name) for name in kind._fields]
-            self._parts.append(b"N" + _text(kind.__name__))
-            self._sequence(b"l", names, depth + 1)
+        elif issubclass(kind, tuple) and kind.__bases__ == (tuple,) and _words(names := kind.__dict__.get("_fields")):
+            self._parts.append(b"N" + _text(str.__str__(kind.__name__)))
+            self._sequence(b"l", list(names), depth + 1)
             self._sequence(b"l", list(tuple.__iter__(value)), depth + 1)
         elif kind is Reference:
             self._reference(value, depth)
@@ -121,35 +125,32 @@ class Writer:
     def _sequence(self, tag: bytes, value: Any, depth: int) -> None:
         count = len(value)
         self._enter(count, depth)
-        if count > 3:
-            kinds = set(map(type, value))
-            if len(kinds) == 1:
-                kind = kinds.pop()
-                value = value if type(value) is list else list(value)
-                if kind is float:
-                    self._parts.append(tag + b"f" + U4.pack(count) + array("d", value).tobytes())
-                    return
-                if issubclass(kind, np.generic) and kind.__module__ == "numpy" and value[0].dtype.kind in "biufc":
-                    column = np.array(value)
-                    self._parts.append(tag + b"n" + _text(column.dtype.str) + U4.pack(count))
-                    self._parts.append(column.tobytes())
-                    return
-                if kind in self.keys:
-                    self._parts.append(tag + b"K")
-                    self._record(kind, list(value), U4.pack(count), depth)
-                    return
-                if kind is int and min(value) >= -HALF and max(value) < HALF:
-                    self._parts.append(tag + b"i" + U4.pack(count) + array("q", value).tobytes())
-                    return
-                if kind is str:
-                    texts = [text.encode("utf-8", "surrogatepass") for text in value]
-                    self._parts += [tag + b"s" + U4.pack(count), array("I", map(len, texts)).tobytes(), *texts]
-                    return
-                if kind is np.ndarray and self._arrays(tag, value):
-                    return
+        alike = count > 3 and len(set(map(id, map(type, value)))) == 1 and _ordinary(type(next(iter(value))))
+        if alike and self._column(tag, value if type(value) is list else list(value), depth):
+            return
         self._parts.append(tag + b"*" + U4.pack(count))
         for part in value:
             self._put(part, depth + 1)
+
+    def _column(self, tag: bytes, values: list[Any], depth: int) -> bool:
+        """Write values of one type in one piece, if there is a way for that type."""
+        kind, count = type(values[0]), U4.pack(len(values))
+        if kind is float:
+            self._parts.append(tag + b"f" + count + array("d", values).tobytes())
+        elif kind is int and min(values) >= -HALF and max(values) < HALF:
+            self._parts.append(tag + b"i" + count + array("q", values).tobytes())
+        elif kind is str:
+            texts = [text.encode("utf-8", "surrogatepass") for text in values]
+            self._parts += [tag + b"s" + count, array("I", map(len, texts)).tobytes(), *texts]
+        elif kind in _SCALARS and values[0].dtype.kind in "biufc":
+            column = np.array(values)
+            self._parts += [tag + b"n" + _text(column.dtype.str) + count, column.tobytes()]
+        elif kind in self.keys:
+            self._parts.append(tag + b"K")
+            self._record(kind, values, count, depth)
+        else:
+            return kind is np.ndarray and self._arrays(tag, values)
+        return True
 
     def _arrays(self, tag: bytes, values: list[Any]) -> bool:
         """Write arrays of one shape and type as one, if they are that."""
@@ -195,6 +196,15 @@ class Writer:
             )
 
 
+def _ordinary(kind: type) -> bool:
+    """Say whether a class can be looked up and compared without code of its metaclass."""
+    return type(kind) is type or type(kind) is ABCMeta
+
+
+def _words(names: Any) -> bool:
+    return type(names) is tuple and all(type(name) is str for name in names)
+
+
 def _flat(value: Any) -> list[Any]:
     return [part for pair in dict.items(value) for part in pair]
 
@@ -223,5 +233,6 @@ _WRITE: dict[type, Callable[[Any], bytes]] = {
     range: lambda value: b"r" + _int(value.start) + _int(value.stop) + _int(value.step),
 }
 _SEQUENCES: dict[type, bytes] = {list: b"l", tuple: b"t", set: b"S", frozenset: b"Z", deque: b"U"}
+_SCALARS = frozenset(np.sctypeDict.values())
 # A counter or an ordered dict of the standard library is as good as a dict.
 _MAPPINGS = (dict, OrderedDict, defaultdict, Counter)

@@ -14,6 +14,7 @@ import secrets
 import struct
 import sys
 import time
+import types
 from pathlib import PurePosixPath
 from typing import Any, BinaryIO
 
@@ -25,6 +26,7 @@ from lantern_grading.checker.distant import Distant
 from lantern_grading.checker.encode import Writer
 from lantern_grading.checker.pristine import Pristine
 
+_NAME, _NAMES, _MRO = (type.__dict__[name].__get__ for name in ("__name__", "__dict__", "__mro__"))
 _SPECIAL = ("__len__", "__getitem__", "__iter__", "__contains__", "__next__")
 
 
@@ -67,17 +69,21 @@ class Worker(Answers):
 
     def _hold(self, value: Any) -> Reference:
         """Keep something that is no data, and say what it is."""
-        if isinstance(value, Distant):
+        kind = type(value)
+        if issubclass(kind, Distant):
             return Reference(True, object.__getattribute__(value, "_lantern")[1])
         number = self._numbers.get(id(value))
         if number is None:
             number = self._numbers[id(value)] = len(self._held)
             self._held.append(value)
-        kind = type(value)
-        what = "class" if isinstance(value, type) else "call" if callable(value) else "thing"
-        name = getattr(value, "__name__", "") if what != "thing" else kind.__name__
-        special = [name for name in _SPECIAL if hasattr(kind, name)] if what == "thing" else []
-        return Reference(False, number, (what, str(name), special))
+        what = "class" if issubclass(kind, type) else "call" if callable(value) else "thing"
+        # Read past what the class, or its metaclass, would say: that may never end.
+        inner = value.__func__ if kind is types.MethodType else value
+        function = type(inner) is types.FunctionType or type(inner) is types.BuiltinFunctionType
+        name = str.__str__(_NAME(value) if what == "class" else inner.__name__ if function else _NAME(kind))
+        special = [name for name in _SPECIAL if any(name in _NAMES(base) for base in _MRO(kind))]
+        special = special if what == "thing" else []
+        return Reference(False, number, (what, name, special))
 
     def _refer(self, reference: Reference) -> Any:
         if reference.ours:
