@@ -81,7 +81,12 @@ def test_scores_are_those_of_nbgrader(pools: Any, tmp_path: Path, name: str) -> 
     """The sample goes through nbgrader's own command, in its own kernel, as nbgrader is without our settings."""
     exam, backend = exam_of(name), choose("bubblewrap")
     shutil.copytree(ROOT / "solutions" / name, tmp_path / "source" / name)
-    (tmp_path / "nbgrader_config.py").write_text("c = get_config()\nc.Execute.timeout = 120\n", encoding="utf-8")
+    # The one setting: nbclient waits in a cell with sliders for an answer that has come.
+    (tmp_path / "nbgrader_config.py").write_text(
+        "c = get_config()\nc.AsyncKernelManager.client_factory = 'lantern_book.kernels.AttentiveClient'\n"
+        "c.Execute.timeout = 120\n",
+        encoding="utf-8",
+    )
     ours: dict[str, float] = {}
     for number in range(COUNT_OF_NBGRADER):
         answers, student = draw(name, number), f"s{number}"
