@@ -9,6 +9,8 @@ from array import array
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Mapping
 from fractions import Fraction
+from itertools import repeat
+from operator import is_
 from typing import Any
 
 import numpy as np
@@ -125,8 +127,7 @@ class Writer:
     def _sequence(self, tag: bytes, value: Any, depth: int) -> None:
         count = len(value)
         self._enter(count, depth)
-        alike = count > 3 and len(set(map(id, map(type, value)))) == 1 and _ordinary(type(next(iter(value))))
-        if alike and self._column(tag, value if type(value) is list else list(value), depth):
+        if count > 3 and _alike(value) and self._column(tag, value if type(value) is list else list(value), depth):
             return
         self._parts.append(tag + b"*" + U4.pack(count))
         for part in value:
@@ -199,6 +200,11 @@ class Writer:
 def _ordinary(kind: type) -> bool:
     """Say whether a class can be looked up and compared without code of its metaclass."""
     return type(kind) is type or type(kind) is ABCMeta
+
+
+def _alike(values: Any) -> bool:
+    kind = type(next(iter(values)))
+    return _ordinary(kind) and all(map(is_, map(type, values), repeat(kind)))
 
 
 def _words(names: Any) -> bool:
