@@ -46,8 +46,10 @@ worker.work(incoming, outgoing, worker.load(incoming))
 _FORKED = (
     _LOAD
     + """
-enter = sys.modules["lantern_grading.sandbox.entering"].main
-enter(int(sys.argv.pop()), lambda: worker.load(incoming), worker.work)
+def load():
+    with incoming:
+        return worker.load(incoming)
+sys.modules["lantern_grading.sandbox.entering"].main(int(sys.argv.pop()), load, worker.work)
 """
 )
 _PARTS = (

@@ -82,7 +82,7 @@ def enter(first: int, order: dict[str, Any]) -> None:
         ``uid`` says whether it has a user namespace too: then it is None.
     """
     kinds = _ALL_BUT_USER | (CLONE_NEWUSER if order["uid"] is None else 0)
-    _call("setns", first, kinds)
+    _done("setns", _libc().setns(first, kinds))
 
 
 def give_up(order: dict[str, Any]) -> None:
@@ -96,21 +96,21 @@ def give_up(order: dict[str, Any]) -> None:
     for name, value in order["limits"].items():
         resource.setrlimit(getattr(resource, name), (value, value))
     capability = 0
-    while _libc().prctl(_CAPBSET_DROP, capability, 0, 0, 0) == 0:
+    while _prctl(_CAPBSET_DROP, capability) == 0:
         capability += 1
     if order["uid"] is not None:
         os.setgroups([])
         os.setresgid(order["uid"], order["uid"], order["uid"])
         os.setresuid(order["uid"], order["uid"], order["uid"])
-    _call("prctl", _CAP_AMBIENT, _CLEAR_ALL, 0, 0, 0)
+    _done("prctl", _prctl(_CAP_AMBIENT, _CLEAR_ALL))
     header = (ctypes.c_uint32 * 2)(_CAPABILITIES_VERSION, 0)
-    _call("capset", header, (ctypes.c_uint32 * 6)())
-    _call("prctl", _SET_NO_NEW_PRIVS, 1, 0, 0, 0)
-    _call("prctl", _SET_DUMPABLE, 1, 0, 0, 0)  # what lies in /proc about a process is its own again
+    _done("capset", _libc().capset(header, (ctypes.c_uint32 * 6)()))
+    _done("prctl", _prctl(_SET_NO_NEW_PRIVS, 1))
+    _done("prctl", _prctl(_SET_DUMPABLE, 1))  # what lies in /proc about a process is its own again
     rules = bytes.fromhex(order["filter"])
     if rules:
         program = _Program(len(rules) // 8, rules)
-        _call("prctl", _SET_SECCOMP, _FILTER_MODE, ctypes.byref(program), 0, 0)
+        _done("prctl", _prctl(_SET_SECCOMP, _FILTER_MODE, ctypes.addressof(program)))
 
 
 class _Program(ctypes.Structure):
@@ -232,7 +232,12 @@ def _libc() -> Any:
     return ctypes.CDLL(None, use_errno=True)
 
 
-def _call(name: str, *arguments: Any) -> None:
-    if getattr(_libc(), name)(*arguments) != 0:
+def _prctl(what: int, *arguments: int) -> int:
+    padded = (*arguments, 0, 0, 0, 0)[:4]
+    return int(_libc().prctl(what, *map(ctypes.c_ulong, padded)))
+
+
+def _done(name: str, status: int) -> None:
+    if status != 0:
         number = ctypes.get_errno()
         raise OSError(number, f"{name}: {os.strerror(number)}")
