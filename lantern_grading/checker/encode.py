@@ -156,7 +156,7 @@ class Writer:
     def _arrays(self, tag: bytes, values: list[Any]) -> bool:
         """Write arrays of one shape and type as one, if they are that."""
         dtype, shape = values[0].dtype, values[0].shape
-        alike = dtype.kind in "biufc" and 0 < len(shape) < 16
+        alike = dtype.kind in "biufc" and dtype.isnative and 0 < len(shape) < 16
         if not alike or any(value.dtype != dtype or value.shape != shape for value in values):
             return False
         self._parts.append(tag)
