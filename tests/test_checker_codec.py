@@ -68,7 +68,8 @@ VALUES = [
     np.array(3.0), np.array([True, False]), np.array([1 + 2j]), np.arange(4, dtype=">i2"), visit(1.0), [visit(1.0)] * 2,
     ["", "ü\udc80\0", "a" * 300, "b"], {"a": "b", "c": "d"}, [np.arange(3.0)] * 4,
     [np.array([[True]])] * 5, [np.zeros((0, 2))] * 4, [np.array(3.0)] * 4, [np.zeros(2), np.zeros(3)] * 2,
-    [np.zeros(2), np.zeros(2, int)] * 2, [np.arange(6).reshape(2, 3).T] * 4, [np.arange(3, dtype=">i2")] * 4, [[1, "a"]] * 6, [{}, {"a": {}}] * 3,
+    [np.zeros(2), np.zeros(2, int)] * 2, [np.arange(6).reshape(2, 3).T] * 4, [np.arange(3, dtype=">i2")] * 4,
+    [[1, "a"]] * 6, [{}, {"a": {}}] * 3,
     [visit(float(n), str(n)) for n in range(5)], (visit(2.0), visit(3.0), visit(4.0), visit(5.0)), [visit([1, 2])] * 4,
 ]  # fmt: skip
 
