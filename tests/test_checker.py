@@ -689,6 +689,13 @@ def test_what_a_test_in_the_kernel_stands_on_is_put_back(backend, name):
         assert (outcome.state, scores(outcome)) == (State.GRADED, {"s-t1-plain": points}), outcome.reason
 
 
+def test_a_test_in_the_kernel_finds_a_notebook_and_nobody_at_the_keyboard(backend):
+    test = "display(get_ipython())\ntry:\n    double(3)\nexcept RuntimeError as error:\n    assert 'nobody to ask' in str(error)\nelse:\n    assert False"
+    exam = small.exam({"s-t1-plain": test}, {"s-t1-double": small.DOUBLE}, in_kernel=("s-t1-plain",))
+    asks = small.paper(t1_double="def double(x):\n    return float(input('x? '))")
+    assert scores(grade_one(exam, asks, backend=backend, limits=LIMITS)) == {"s-t1-plain": 2.0}
+
+
 def test_a_given_cell_that_fails_needs_a_person(grade):
     outcome = grade(small.paper(), small.exam(setup="import math\n1 / 0"))
     assert outcome.state is State.NEEDS_PERSON

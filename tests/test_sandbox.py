@@ -529,6 +529,14 @@ def test_a_background_process_is_gone_after_the_end(backend, run):
     assert strays(marker) == []
 
 
+def left_of(marker):
+    """Wait until no process with that marker is left, and return those that are."""
+    deadline = time.monotonic() + 10
+    while strays(marker) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return strays(marker)
+
+
 def test_killing_the_grader_kills_the_sandbox(backend):
     marker = f"marker-of-{os.getpid()}-orphan"
     program = f"""
@@ -543,10 +551,7 @@ def test_killing_the_grader_kills_the_sandbox(backend):
         assert grader.stdout.read(5) == b"ready"
         assert len(strays(marker)) >= 2
         grader.kill()
-    deadline = time.monotonic() + 10
-    while strays(marker) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert strays(marker) == []
+    assert left_of(marker) == []
 
 
 def test_killing_the_grader_ends_what_entered_and_what_it_was_forked_from(backend):
@@ -567,10 +572,7 @@ def test_killing_the_grader_ends_what_entered_and_what_it_was_forked_from(backen
         # What it was forked from, the copy outside, the copy inside, and the daemon.
         assert len(strays(marker)) >= 4
         grader.kill()
-    deadline = time.monotonic() + 10
-    while strays(marker) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert strays(marker) == []
+    assert left_of(marker) == []
 
 
 def test_a_program_that_has_ended_is_one_clear_error(backend):

@@ -115,6 +115,7 @@ class Answers:
         with time_limit(wall):
             if self._pristine:
                 self._pristine.put_back()
+                self.cells.install()
             space = self.cells.namespace
             *body, last = source
             exec(compile(body[0], "<test>", "exec", dont_inherit=True), space)

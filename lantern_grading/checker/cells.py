@@ -146,11 +146,15 @@ class Cells:
         self.sources: dict[str, list[str]] = {}
         self._report, self._seconds, self._flags = report, cell_seconds, 0
         time_limit.install()
+        self.install()
+        self._outputs: list[dict[str, Any]] = []
+        self._silent = Sink("stdout", [], [0]), Sink("stderr", [], [0])
+
+    def install(self) -> None:
+        """Give what a notebook has besides Python, and what stands for a person at the keyboard."""
         builtins.get_ipython = Shell  # type: ignore[attr-defined]
         builtins.display = self._display  # type: ignore[attr-defined]
         builtins.input = _no_input
-        self._outputs: list[dict[str, Any]] = []
-        self._silent = Sink("stdout", [], [0]), Sink("stderr", [], [0])
 
     def run(self, number: int, source: str, stop: int) -> list[dict[str, Any]]:
         """Run one cell up to a statement; return what it shows, as notebook outputs.
